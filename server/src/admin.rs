@@ -3,25 +3,27 @@
 //! Guarantees: the listener serves nothing else, and its requests count for no account or bucket. Non-goals: the
 //! responses.
 
-use axum::Router;
+use std::sync::Arc;
+
 use axum::body::Body;
+use axum::response::IntoResponse;
 use http::{Request, Response};
-use tower::ServiceExt;
+use protocol::error::ApiError;
 
 use crate::layers::ResponseContext;
-use crate::router::admin_router;
+use crate::routes::{RouteMatch, RouteTable};
 use crate::state::AppState;
 
 /// Admin service without a socket. Cheap to clone.
 #[derive(Clone)]
 pub struct AdminService {
     state: AppState,
-    router: Router,
+    routes: Arc<RouteTable>,
 }
 
 impl AdminService {
     pub fn new(state: AppState) -> Self {
-        Self { router: admin_router(state.clone()), state }
+        Self { routes: Arc::new(RouteTable::for_admin()), state }
     }
 
     /// Handles a request.
@@ -29,9 +31,10 @@ impl AdminService {
         let (head, _) = request.into_parts();
         let outgoing = ResponseContext::from_request(&head, self.state.next_request_id());
         let request = Request::from_parts(head, Body::empty());
-        match self.router.clone().oneshot(request).await {
-            Ok(response) => outgoing.finish(response),
-            Err(never) => match never {},
-        }
+        outgoing.finish(match self.routes.find(request.method(), request.uri().path()) {
+            RouteMatch::Found(route, _) => (route.handler)(self.state.clone(), request).await,
+            RouteMatch::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
+            RouteMatch::NotFound => ApiError::not_found().into_response(),
+        })
     }
 }

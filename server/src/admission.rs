@@ -1,18 +1,16 @@
-//! Authentication and rate limiting in front of every endpoint that needs an API key or a session.
+//! Checks in front of every endpoint, as its route demands them.
 //!
-//! 1. The caller is authenticated, once. An invalid API key is charged to the client address.
-//! 2. The request is charged to the rate limit that the route names.
-//! 3. The handler runs, and finds the [`Caller`] in the request's extensions.
-//! 4. The response, whatever its status, carries the rate-limit headers.
+//! 1. An endpoint of the dashboard rejects cross-site requests.
+//! 2. The caller is authenticated, once. An invalid API key is charged to the client address.
+//! 3. The request is charged to the rate limit that the route names.
+//! 4. The handler runs, and finds the [`Caller`] in the request's extensions.
+//! 5. The response, whatever its status, carries the rate-limit headers.
 //!
-//! Endpoints of the dashboard additionally reject cross-site requests ([`same_origin_only`]). Guarantees: of a request
-//! that is rejected here, only the head has been read. Non-goals: the implementation of rate limits.
+//! Guarantees: of a request that is rejected here, only the head has been read. Non-goals: the implementation of rate
+//! limits.
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::MethodRouter;
 use http::Request;
 use protocol::error::ApiError;
 use protocol::query::Query;
@@ -22,44 +20,76 @@ use crate::own_pages::RequestOrigin;
 use crate::rate_limit::{RateClass, RateLimitGrant};
 use crate::state::AppState;
 
-/// Wraps methods that store files, charging the upload rate limit.
-pub fn with_upload_limit(
-    app: &AppState,
-    methods: MethodRouter<AppState>,
-) -> MethodRouter<AppState> {
-    methods.route_layer(from_fn_with_state((app.clone(), RateClass::Upload), admit))
+/// What a route demands of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing.
+    Open,
+    /// Not to come from another site.
+    SameOrigin,
+    /// A caller, whose upload rate limit is charged.
+    Upload,
+    /// A caller, whose management rate limit is charged.
+    Management,
+    /// `SameOrigin` and `Management`.
+    SameOriginManagement,
 }
 
-/// Wraps all other authenticated methods, charging the management rate limit.
-pub fn with_management_limit(
-    app: &AppState,
-    methods: MethodRouter<AppState>,
-) -> MethodRouter<AppState> {
-    methods.route_layer(from_fn_with_state((app.clone(), RateClass::Management), admit))
+impl Access {
+    fn is_same_origin(self) -> bool {
+        matches!(self, Self::SameOrigin | Self::SameOriginManagement)
+    }
+
+    fn rate_class(self) -> Option<RateClass> {
+        match self {
+            Self::Open | Self::SameOrigin => None,
+            Self::Upload => Some(RateClass::Upload),
+            Self::Management | Self::SameOriginManagement => Some(RateClass::Management),
+        }
+    }
 }
 
-/// Restricts methods to dashboard pages and non-browser clients: the request must name one of the server's own hosts,
-/// which defeats DNS rebinding, and one that changes state must be same-origin.
-pub fn same_origin_only(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
-    // Also covers methods with a single handler for all of them, which `route_layer` skips.
-    methods.layer(from_fn_with_state(app.clone(), check_same_origin))
-}
-
-async fn check_same_origin(
-    State(app): State<AppState>,
-    request: Request<Body>,
-    next: Next,
+/// Checks a request, and runs its handler if it is admitted.
+pub async fn admit<F: Future<Output = Response>>(
+    app: AppState,
+    access: Access,
+    mut request: Request<Body>,
+    handler: impl FnOnce(AppState, Request<Body>) -> F,
 ) -> Response {
+    if access.is_same_origin()
+        && let Err(refusal) = check_same_origin(&app, &request)
+    {
+        return refusal.into_response();
+    }
+    let Some(class) = access.rate_class() else { return handler(app, request).await };
+    let query = Query::from_uri(request.uri());
+    let asking = PresentedCredentials {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        extensions: request.extensions(),
+    };
+    match authenticate(&app, class, asking, &query) {
+        Ok((caller, taken)) => {
+            request.extensions_mut().insert(caller);
+            with_rate_limit_headers(&taken, handler(app, request).await)
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Checks that a request comes from a dashboard page or a client that is no browser: it must name one of the server's
+/// own hosts, which defeats DNS rebinding, and one that changes state must be same-origin.
+fn check_same_origin(app: &AppState, request: &Request<Body>) -> Result<(), ApiError> {
     let (method, headers, uri) = (request.method(), request.headers(), request.uri());
     if !app.dashboard_hosts().matches_host(headers, uri) {
-        return ApiError::wrong_host().into_response();
+        return Err(ApiError::wrong_host());
     }
-    if !method.is_safe()
-        && RequestOrigin::from_headers(method, headers, uri) == RequestOrigin::CrossSite
-    {
-        return ApiError::cross_site().into_response();
+    let origin = RequestOrigin::from_headers(method, headers, uri);
+    match !method.is_safe() && origin == RequestOrigin::CrossSite {
+        true => Err(ApiError::cross_site()),
+        false => Ok(()),
     }
-    next.run(request).await
 }
 
 /// Authenticates the caller of a request to this endpoint, and charges the account's rate limit.
@@ -90,25 +120,4 @@ pub fn with_rate_limit_headers(taken: &RateLimitGrant, answer: impl IntoResponse
     let mut response = answer.into_response();
     taken.insert_headers(response.headers_mut());
     response
-}
-
-async fn admit(
-    State((app, action)): State<(AppState, RateClass)>,
-    mut request: Request<Body>,
-    next: Next,
-) -> Response {
-    let query = Query::from_uri(request.uri());
-    let asking = PresentedCredentials {
-        method: request.method(),
-        uri: request.uri(),
-        headers: request.headers(),
-        extensions: request.extensions(),
-    };
-    match authenticate(&app, action, asking, &query) {
-        Ok((caller, taken)) => {
-            request.extensions_mut().insert(caller);
-            with_rate_limit_headers(&taken, next.run(request).await)
-        }
-        Err(refusal) => refusal.into_response(),
-    }
 }

@@ -360,11 +360,11 @@ impl Caller {
     pub fn organisation(
         &self,
         catalog: &Catalog,
-        id: &str,
+        id: &OrganisationId,
         least: MemberRole,
     ) -> Result<Arc<Organisation>, ApiError> {
         self.require_unrestricted()?;
-        let found = OrganisationId::parse(id).and_then(|id| catalog.organisation(&id));
+        let found = catalog.organisation(id);
         let role = found.as_ref().and_then(|it| it.members.get(&self.account.id).copied());
         let (Some(organisation), Some(role)) = (found, role) else {
             return Err(ApiError::organisation_not_found());

@@ -1,12 +1,12 @@
-//! Dispatch: a GET or HEAD of a file is delivered directly, every other request goes to the router.
+//! Dispatch: a GET or HEAD of a file is delivered directly, every other request goes to its route.
 //!
-//! Delivery is most of the load and has a single URL form, so it bypasses the router and its extractors. Guarantees: an
-//! address over its rate limit is rejected before any lookup; a path that starts with a reserved segment is never taken
-//! for a bucket; every OPTIONS request is answered as a preflight. Non-goals: delivery and the endpoints themselves.
+//! Delivery is most of the load and has a single URL form, so it bypasses the route table and its extractors.
+//! Guarantees: an address over its rate limit is rejected before any lookup; a path that starts with a reserved segment
+//! is never taken for a bucket; every OPTIONS request is answered as a preflight. Non-goals: delivery and the endpoints
+//! themselves.
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use catalog::{Bucket, CorsOrigins};
@@ -20,27 +20,27 @@ use protocol::query::Query;
 use protocol::reserved_paths::{self, is_dashboard_path};
 use protocol::response_headers::{allow_no_origin, preflight_response, restrict_origins};
 use protocol::tus_headers::option_headers;
-use tower::ServiceExt;
 use usage::operation::Operation;
 use usage::registry::ServerCounters;
 use usage::rejection::{AuthFailure, Limited};
 use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
-use usage::spans::{RequestSpan, record_request, record_response};
+use usage::spans::{RequestSpan, record_request, record_response, record_route};
 
+use crate::admission::admit;
 use crate::auth::presents_key;
 use crate::config::Scheme;
 use crate::cors::CorsRequest;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::ResponseContext;
-use crate::router::router;
+use crate::routes::{RouteMatch, RouteTable, is_reserved_path};
 use crate::state::AppState;
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpService {
     state: AppState,
-    router: Router,
+    routes: Arc<RouteTable>,
     #[cfg(feature = "s3")]
     gateway: crate::s3::S3Gateway,
 }
@@ -49,7 +49,7 @@ impl HttpService {
     /// Assembles the service.
     pub fn new(state: AppState) -> Self {
         Self {
-            router: router(state.clone()),
+            routes: Arc::new(RouteTable::new(state.config().metrics_token.is_some())),
             #[cfg(feature = "s3")]
             gateway: crate::s3::S3Gateway::new(state.clone()),
             state,
@@ -82,13 +82,17 @@ impl HttpService {
         let is_signed = signed_path.is_some();
         let is_delivered = is_delivery(&head) && !is_signed;
         let target = is_delivered.then(|| ObjectPath::from_path(head.uri.path()));
-        let operation = match &target {
-            Some(_) if is_presigning(&head) => Operation::Presign,
-            Some(_) => Operation::for_delivery(head.uri.query()),
-            None => match &signed_path {
-                Some(path) => Operation::for_s3(&head.method, path),
-                None => Operation::for_request(&head.method, head.uri.path()),
-            },
+        let route = match is_delivered || is_signed {
+            true => RouteMatch::NotFound,
+            false => self.routes.find(&head.method, head.uri.path()),
+        };
+        let operation = match (&target, &signed_path, &route) {
+            (Some(_), ..) if is_presigning(&head) => Operation::Presign,
+            (Some(_), ..) => Operation::for_delivery(head.uri.query()),
+            (None, Some(path), _) => Operation::for_s3(&head.method, path),
+            _ if head.method == Method::OPTIONS => Operation::Preflight,
+            (.., RouteMatch::Found(route, _)) => route.operation,
+            _ => Operation::Other,
         };
         let path = signed_path.as_deref().unwrap_or(head.uri.path());
         let bucket = self.bucket(path, target.as_ref());
@@ -113,7 +117,7 @@ impl HttpService {
                     Some(cors) if *request.method() == Method::OPTIONS => cors
                         .preflight()
                         .map_or_else(IntoResponse::into_response, |it| it.map(Body::from)),
-                    _ => Box::pin(self.route(request, &meter, operation)).await,
+                    _ => Box::pin(self.route(request, route, &meter, operation)).await,
                 };
                 (answer, meter.finish(nobody))
             }
@@ -172,7 +176,7 @@ impl HttpService {
     }
 
     /// Rejects an address that is over its rate limit.
-    fn admit(&self, extensions: &Extensions) -> Result<(), ApiError> {
+    fn charge_address(&self, extensions: &Extensions) -> Result<(), ApiError> {
         let Some(address) = client_ip(extensions) else { return Ok(()) };
         let taken = self.state.rate_limiter.charge_request(address);
         taken.map_err(ApiError::from)
@@ -185,7 +189,7 @@ impl HttpService {
         bucket: Option<&Arc<Bucket>>,
         operation: Operation,
     ) -> Response<Body> {
-        if let Err(refusal) = self.admit(&request.extensions) {
+        if let Err(refusal) = self.charge_address(&request.extensions) {
             return refusal.into_response();
         }
         if operation == Operation::Presign {
@@ -200,15 +204,16 @@ impl HttpService {
     async fn route(
         &self,
         request: Request<Body>,
+        route: RouteMatch<'_>,
         meter: &RequestMeter,
         operation: Operation,
     ) -> Response<Body> {
         let is_upload = operation.is_upload(request.method());
         let _ends = is_upload.then(|| self.state.metrics.track_upload());
         if request.method() == Method::OPTIONS {
-            return self.options(request).await;
+            return self.options(&request);
         }
-        if let Err(refusal) = self.admit(request.extensions()) {
+        if let Err(refusal) = self.charge_address(request.extensions()) {
             return refusal.into_response();
         }
         let mut request = request.map(|body| meter.wrap_request_body(body));
@@ -221,15 +226,20 @@ impl HttpService {
         if crate::s3::is_form_upload(&self.state, &request) {
             return self.gateway.answer_form(request).await;
         }
-        match self.router.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
+        match route {
+            RouteMatch::Found(route, params) => {
+                record_route(route.path);
+                request.extensions_mut().insert(params);
+                admit(self.state.clone(), route.access, request, route.handler).await
+            }
+            RouteMatch::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
+            RouteMatch::NotFound => ApiError::not_found().into_response(),
         }
     }
 
     /// Returns a preflight response, with the allowed methods of the path where these do not depend on the request; in
     /// a bucket they do.
-    async fn options(&self, request: Request<Body>) -> Response<Body> {
+    fn options(&self, request: &Request<Body>) -> Response<Body> {
         #[cfg(feature = "s3")]
         if crate::s3::is_signed_address(request.uri())
             && !request.headers().contains_key(header::ORIGIN)
@@ -243,12 +253,8 @@ impl HttpService {
             option_headers(response.headers_mut());
         }
         if is_reserved_path(request.uri().path()) {
-            // For an unknown method, the router's response lists the allowed ones.
-            let refusal = match self.router.clone().oneshot(request).await {
-                Ok(refusal) => refusal,
-                Err(never) => match never {},
-            };
-            let methods = refusal.headers().get(header::ALLOW).cloned();
+            let methods = self.routes.allowed_methods(request.uri().path());
+            let methods = methods.and_then(|methods| HeaderValue::from_str(methods).ok());
             response.headers_mut().extend(methods.map(|methods| (header::ALLOW, methods)));
         }
         response
@@ -288,14 +294,6 @@ fn is_tus(path: &str) -> bool {
 fn is_delivery(request: &Parts) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !is_reserved_path(request.uri.path())
-}
-
-/// Returns whether a path starts with a reserved segment. Compared as sent: a percent-encoded one names a bucket, and
-/// no bucket has such a name.
-fn is_reserved_path(path: &str) -> bool {
-    let path = path.strip_prefix('/').unwrap_or("");
-    let first = path.split('/').next().unwrap_or("");
-    path.is_empty() || matches!(first, reserved_paths::API | reserved_paths::INTERNAL)
 }
 
 /// Returns whether a request uses the earlier presign form, `/{bucket}/presigned/{*path}`: with a key it creates a

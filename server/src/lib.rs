@@ -2,7 +2,7 @@
 //!
 //! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
 //! request passes through `listener` (limits on client resources), `layers` (final processing of every response),
-//! `dispatch` (direct delivery, and the rest through `router`), a handler, and from there down: `intake`, `auth` and
+//! `dispatch` (direct delivery, and the rest through `routes`), a handler, and from there down: `intake`, `auth` and
 //! the other parts, `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the
 //! table.
 //!
@@ -24,11 +24,10 @@ pub mod dispatch;
 pub mod fair_use;
 pub mod filing;
 pub mod handlers;
-pub mod image_wish;
+pub mod header_cache;
 pub mod intake;
 pub mod job_board;
 pub mod job_runner;
-pub mod kept_heads;
 mod layers;
 pub mod limits;
 pub mod management;
@@ -38,11 +37,12 @@ pub mod openapi;
 pub mod own_pages;
 pub mod parameters;
 pub mod password_work;
+pub mod path_params;
 pub mod preferences;
 pub mod rate_limit;
 pub mod recent_uploads;
 pub mod replies;
-pub mod router;
+pub mod routes;
 #[cfg(feature = "s3")]
 mod s3;
 pub mod searches;
@@ -51,6 +51,7 @@ pub mod set_up_link;
 mod start;
 pub mod state;
 pub mod thumbnails;
+pub mod transform_params;
 mod upkeep;
 pub mod variants;
 pub mod webhooks;

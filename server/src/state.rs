@@ -24,8 +24,8 @@ use usage::store_stats_cache::StoreStatsCache;
 
 use crate::config::Config;
 use crate::crew::cpu_count;
+use crate::header_cache::ResponseHeaderCache;
 use crate::job_board::RunningJobs;
-use crate::kept_heads::ResponseHeaderCache;
 use crate::limits::{COPIES_MAX, IMAGE_MEMORY_DIVISOR, LOG_SCANS_QUEUED_MAX, WEBHOOK_TESTS_MAX};
 use crate::object_body::DiskReadPool;
 use crate::own_pages::DashboardHosts;

@@ -12,18 +12,18 @@ use sha2::{Digest, Sha256};
 use tests::World;
 
 const CONTRACT: &str = include_str!("../../server/API.md");
-const ROUTER: &str = include_str!("../../server/src/router.rs");
+const ROUTES: &str = include_str!("../../server/src/routes.rs");
 const TO_WRITE: &str =
     "regenerate it: cargo test -p tests --test api -- --ignored write_the_openapi_document";
 const TO_ADD: &str =
     "server/src/openapi/mod.rs says how an endpoint gets into the document, and then";
 
-/// Addresses that `dispatch` handles before the router.
+/// Addresses that `dispatch` handles before the route lookup.
 const DISPATCHED: &[&str] = &["/{bucket}/presigned/{path}"];
 
-/// Returns whether a method is exempt from the comparison with the router: in buckets, PUT exists only where an address
-/// was issued for it, and the root refuses GET and DELETE, each with its own error. The dashboard's page is described
-/// once for all of its addresses.
+/// Returns whether a method is exempt from the comparison with the route table: in buckets, PUT exists only where an
+/// address was issued for it, and the root refuses GET and DELETE, each with its own error. The dashboard's page is
+/// described once for all of its addresses.
 fn is_exempt(path: &str, method: &str) -> bool {
     let is_root = matches!(path, "/{bucket}" | "/{bucket}/");
     let is_page = matches!(path, "/-/set-up" | "/-/invitation") && method == "GET";
@@ -47,9 +47,9 @@ fn described() -> BTreeMap<String, BTreeSet<String>> {
     paths.map(|(path, item)| (path.clone(), methods(item))).collect()
 }
 
-/// Returns the addresses of the router, with parameters as the document writes them.
+/// Returns the addresses of the route table, with parameters as the document writes them.
 fn routes() -> BTreeSet<String> {
-    let code = ROUTER.split("#[cfg(test)]").next().unwrap();
+    let code = ROUTES.split("#[cfg(test)]").next().unwrap();
     let texts = code.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/'));
     texts.map(|text| text.replace("{*", "{")).collect()
 }

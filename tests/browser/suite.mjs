@@ -10,7 +10,7 @@ import { tests as entrance } from "./entrance.mjs";
 import { measured as measuredFiles, tests as files } from "./files.mjs";
 import { tests as finding } from "./finding.mjs";
 import { tests as fresh } from "./fresh.mjs";
-import { tests as gone } from "./gone.mjs";
+import { tests as deletion } from "./deletion.mjs";
 import { tests as hostile } from "./hostile.mjs";
 import { tests as keyboard } from "./keyboard.mjs";
 import { tests as looks } from "./looks.mjs";
@@ -34,7 +34,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** Longest first, so that none is left over at the end. */
-const together = [looks, states, pages, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, gone, keyboard, files, tenants, addresses, fresh, pure];
+const together = [looks, states, pages, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, deletion, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those selected by words. */

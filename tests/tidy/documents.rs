@@ -9,7 +9,7 @@ use crate::values;
 use crate::{expect_each, expect_none};
 
 /// Files whose string literals are the routes of the server.
-const ROUTE_FILES: &[&str] = &["server/src/router.rs", "server/src/dispatch.rs"];
+const ROUTE_FILES: &[&str] = &["server/src/routes.rs", "server/src/dispatch.rs"];
 
 #[test]
 fn document_paths_exist() {
@@ -324,7 +324,7 @@ fn document_check_detects_undocumented_route() {
     let code = "r.route(\"/api/list\", get(a)).route(\"/{bucket}/{*path}\", get(b)) // \"/no\"\n\
                 .route(\"/api\", get(c)).route(\"/api/list-objects\", get(d))";
     let api = "`GET /api/list-objects`, `GET /{bucket}/{path}`";
-    let files = [File::new("server/src/router.rs", code), File::new("server/API.md", api)];
+    let files = [File::new("server/src/routes.rs", code), File::new("server/API.md", api)];
     expect_each(&check_routes(&files), &["/api/list of", "/api of"]);
 }
 

@@ -2,13 +2,13 @@
 //!
 //! The current version of a key is the object of that name, as in every bucket. Noncurrent versions and delete markers
 //! are objects of an internal bucket that no request can address: to compaction they are live objects. Every change of
-//! objects in a versioned bucket commits its batch through `keeping`, which adds a copy of the replaced version to
+//! objects in a versioned bucket commits its batch through `replaced`, which adds a copy of the replaced version to
 //! the same batch.
 //!
 //! ```text
 //! names      name of a noncurrent version: bucket, key and its position among the versions of the key
 //! mark       version mark in the attributes of an object
-//! keeping    batches that retain the versions they replace
+//! replaced   batches that retain the versions they replace
 //! stack      the versions of a key, and the removal of one
 //! listing    pages of the versions of a bucket
 //! ```
@@ -16,22 +16,22 @@
 //! Guarantees: an acknowledged version stays until it is removed by its id, or with its bucket; the state of a key
 //! changes in one batch; a bucket that was never versioned costs no index lookup. Non-goals: authorization.
 
-mod keeping;
 pub mod limits;
 mod listing;
 mod mark;
 mod names;
+mod replaced;
 mod stack;
 
 use engine::name::NameError;
 use engine::{Batch, BucketName, FolderKey, Store, Usage};
 use serde::{Deserialize, Serialize};
 
-pub use self::keeping::marker_of;
-pub use self::keeping::{Absent, Rules, retain_replaced_versions};
 pub use self::listing::{VersionPage, VersionsQuery, list};
 pub use self::mark::{VersionId, id_of};
 pub use self::names::key_of;
+pub use self::replaced::marker_of;
+pub use self::replaced::{Absent, Rules, retain_replaced_versions};
 pub use self::stack::{Promoted, Removal, Version, find, latest, removal};
 
 /// Versioning state of a bucket that is or was versioned.

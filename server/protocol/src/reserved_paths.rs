@@ -1,7 +1,7 @@
 //! Reserved first path segments: no bucket may have such a name.
 //!
-//! Guarantees: every fixed first segment of the router is on the list; a test of the router compares them. Non-goals:
-//! the endpoints below these paths.
+//! Guarantees: every fixed first segment of the route table is on the list; a test of the table compares them.
+//! Non-goals: the endpoints below these paths.
 
 /// First segment of the API.
 pub const API: &str = "api";

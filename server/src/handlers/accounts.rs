@@ -2,11 +2,9 @@
 
 use axum::extract::State;
 use catalog::{Account, AccountId, NewAccount};
-use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::name_filter::NameFilter;
-use protocol::object_path::last_segment;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
@@ -21,6 +19,7 @@ use crate::management::{
     account_view, swept_view,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -105,10 +104,10 @@ pub async fn create(
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<AccountId>,
 ) -> Result<Json<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
-    let account = app.catalog.account(&id_in(&uri)?);
+    let account = app.catalog.account(&id);
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
 
@@ -128,11 +127,10 @@ pub async fn show(
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<AccountId>,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
-    let id = id_in(&uri)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.deserialize::<AccountSettings>()?)?;
     reply(&app, &*changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?)
@@ -157,8 +155,4 @@ pub async fn sweep(
 
 fn reply(app: &AppState, account: &Account) -> Result<Json<AccountReply>, ApiError> {
     Ok(Json(AccountReply { success: true, account: account_view(&app.catalog, account) }))
-}
-
-fn id_in(uri: &Uri) -> Result<AccountId, ApiError> {
-    AccountId::parse(&last_segment(uri.path())?).ok_or_else(ApiError::account_not_found)
 }

@@ -6,11 +6,9 @@
 use axum::extract::State;
 use catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use engine::BucketName;
-use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::name_filter::NameFilter;
-use protocol::object_path::last_segment;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
@@ -22,6 +20,7 @@ use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -124,11 +123,10 @@ pub async fn create(
 pub async fn revoke(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<ApiKeyId>,
 ) -> Result<Json<ApiKeyReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
-    let id = ApiKeyId::parse(&last_segment(uri.path())?);
-    let found = id.and_then(|id| app.catalog.api_key(&id));
+    let found = app.catalog.api_key(&id);
     let found = found.filter(|api_key| sees(&caller, api_key));
     let id = found.ok_or_else(ApiError::api_key_not_found)?.id.clone();
     let revoked = changing(&app, &caller, move |catalog| catalog.revoke_api_key(&id)).await?;

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use catalog::{
     Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError,
-    FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, Scope, new_bucket_name,
+    FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, OrganisationId, Scope,
+    new_bucket_name,
 };
 use engine::{BucketName, FolderKey};
-use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
@@ -28,6 +27,7 @@ use crate::management::{
     bucket_view, folders_view, subfolders_view,
 };
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -123,6 +123,7 @@ pub async fn create(
     let owner = match body.optional::<String>("organisation")? {
         None => NewBucketOwner::Account(caller.account().id.clone()),
         Some(id) => {
+            let id = OrganisationId::parse(&id).ok_or_else(ApiError::organisation_not_found)?;
             let organisation = caller.organisation(&app.catalog, &id, MemberRole::Admin)?;
             let owner = app.catalog.account(&organisation.owner);
             if owner.is_none_or(|owner| owner.standing == FairUseStanding::Suspended) {
@@ -149,9 +150,9 @@ pub async fn create(
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
 ) -> Result<Json<BucketReply>, ApiError> {
-    let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
+    let bucket = caller.visible_bucket(&app.catalog, &name)?;
     reply(&app, &caller, move |_| Ok(bucket)).await
 }
 
@@ -172,10 +173,10 @@ pub async fn show(
 pub async fn folders(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     query: Query,
 ) -> Result<Json<FoldersReply>, ApiError> {
-    let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
+    let bucket = caller.visible_bucket(&app.catalog, &name)?;
     let prefix = query.string_allow_empty(&["prefix"])?;
     let must = |rule| ApiError::bad_parameter("prefix", &format!("must be a folder: {rule}"));
     let parent = prefix.as_deref().map(FolderKey::parse).transpose().map_err(must)?;
@@ -218,11 +219,10 @@ fn child_of(parent: &FolderKey, text: &str) -> Result<FolderKey, ()> {
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     body: JsonBody,
 ) -> Result<Json<BucketReply>, ApiError> {
-    let bucket = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?;
-    let name = bucket.name.clone();
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     // Settings apply to the whole bucket.
     caller.require_folder_access(&FolderKey::root())?;
     let change = bucket_change(&name, body.deserialize::<BucketSettings>()?)?;
@@ -254,10 +254,9 @@ pub async fn edit(
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     query: Query,
 ) -> Result<Json<BucketDeletedReply>, ApiError> {
-    let name = name_in(&uri)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     caller.require_unrestricted()?;
     let force = query.flag(&["force"])?.unwrap_or(false);
@@ -319,14 +318,6 @@ fn check_placeholder(
         .and_then(|_| caller.require_key_access(&placeholder.key));
     let must = "must be in a bucket of the account that the API key may read";
     may_read.map_err(|_| ApiError::bad_parameter("placeholder", must))
-}
-
-/// Index of the name among the path segments, the first of which is empty.
-const NAME_AT: usize = 3;
-
-fn name_in(uri: &Uri) -> Result<BucketName, ApiError> {
-    let component = uri.path().split('/').nth(NAME_AT).unwrap_or_default();
-    BucketName::parse(&last_segment(component)?).map_err(|_| ApiError::bucket_not_found())
 }
 
 fn bad_name(error: &CatalogError) -> ApiError {

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,6 +17,7 @@ use http::{Method, StatusCode, Uri};
 use protocol::error::ApiError;
 
 use super::asset::{StaticAsset, hash};
+use crate::path_params::Path;
 use crate::state::AppState;
 
 /// Page template with placeholders.

@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
-use http::Uri;
+use engine::BucketName;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::object_path::PathInBucket;
@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use usage::task::blocking;
 use utoipa::ToSchema;
 
-use super::{bucket_in, file_in};
+use super::file_in;
 use crate::auth::Caller;
 use crate::limits;
 use crate::parameters::BucketNameParameter;
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -59,10 +60,9 @@ pub struct DownloadLinkReply {
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     body: JsonBody,
 ) -> Result<Json<DownloadLinkReply>, ApiError> {
-    let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Presign)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Read)?;
     let wish: DownloadLinkRequest = body.deserialize()?;

@@ -12,14 +12,12 @@ use catalog::{
 };
 use engine::compaction::CompactionRules;
 use engine::{BucketName, FolderKey};
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use jiff::Timestamp;
 use protocol::destination::OutboundUrl;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
-use protocol::object_path::{
-    PathInBucket, check_object_path_writable, last_segment, parse_bucket_name,
-};
+use protocol::object_path::{PathInBucket, check_object_path_writable, parse_bucket_name};
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
@@ -31,6 +29,7 @@ use crate::auth::Caller;
 use crate::job_runner::{self, check_allowed};
 use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -215,9 +214,9 @@ pub async fn begin(
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<JobId>,
 ) -> Result<Json<JobReply>, ApiError> {
-    let job = find(&app, &caller, &uri)?;
+    let job = find(&app, &caller, &id)?;
     Ok(Json(JobReply { success: true, job: view(&app, &job) }))
 }
 
@@ -237,9 +236,9 @@ pub async fn show(
 pub async fn cancel(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<JobId>,
 ) -> Result<Json<JobReply>, ApiError> {
-    let job = find(&app, &caller, &uri)?;
+    let job = find(&app, &caller, &id)?;
     // The permission to start a job is the permission to cancel it.
     check_allowed(&app, &caller, &job.work)?;
     if !job_runner::cancel(&app, &job.id, caller.actor()).await? {
@@ -249,9 +248,8 @@ pub async fn cancel(
     Ok(Json(JobReply { success: true, job: view(&app, &job) }))
 }
 
-fn find(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Job>, ApiError> {
-    let id = JobId::parse(&last_segment(uri.path())?);
-    let job = id.and_then(|id| app.catalog.job(&id)).filter(|job| sees(app, caller, job));
+fn find(app: &AppState, caller: &Caller, id: &JobId) -> Result<Arc<Job>, ApiError> {
+    let job = app.catalog.job(id).filter(|job| sees(app, caller, job));
     job.ok_or_else(ApiError::job_not_found)
 }
 

@@ -8,10 +8,10 @@ pub mod audit;
 pub mod buckets;
 pub mod dashboard;
 pub mod delete;
+pub mod deleted_versions;
 pub mod deliver;
 pub mod docs;
 pub mod download_links;
-pub mod gone_files;
 pub mod health;
 pub mod integrations;
 pub mod jobs;
@@ -34,10 +34,9 @@ pub mod usage_report;
 pub mod webhooks;
 
 use catalog::{Actor, Catalog, CatalogError};
-use engine::{BucketName, ObjectKey};
-use http::Uri;
+use engine::ObjectKey;
 use protocol::error::ApiError;
-use protocol::object_path::{PathInBucket, last_segment};
+use protocol::object_path::PathInBucket;
 use usage::task::blocking;
 
 use crate::auth::Caller;
@@ -69,12 +68,6 @@ async fn changing_as<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let catalog = app.catalog.acting_as(actor);
     Ok(blocking(move || work(&catalog)).await?)
-}
-
-/// Parses the bucket in a path below `/api/buckets/`.
-fn bucket_in(uri: &Uri) -> Result<BucketName, ApiError> {
-    let component = uri.path().split('/').nth(3).unwrap_or_default();
-    BucketName::parse(&last_segment(component)?).map_err(|_| ApiError::bucket_not_found())
 }
 
 /// Parses the file that a field of a body names.

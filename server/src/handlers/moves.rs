@@ -2,8 +2,7 @@
 
 use axum::extract::State;
 use catalog::{OnConflict, Scope};
-use engine::ObjectKey;
-use http::Uri;
+use engine::{BucketName, ObjectKey};
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::object_path::check_writable;
@@ -11,10 +10,11 @@ use protocol::public_url::public_url;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{bucket_in, file_in};
+use super::file_in;
 use crate::auth::Caller;
 use crate::filing::{MovedFile, copy_file, move_file};
 use crate::parameters::BucketNameParameter;
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -56,10 +56,9 @@ pub struct MovedReply {
 pub async fn move_one(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     body: JsonBody,
 ) -> Result<Json<MovedReply>, ApiError> {
-    let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let (from, to, on_taken) = requested(&caller, body)?;
@@ -88,10 +87,9 @@ pub async fn move_one(
 pub async fn copy_one(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     body: JsonBody,
 ) -> Result<Json<MovedReply>, ApiError> {
-    let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Read)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let (from, to, on_taken) = requested(&caller, body)?;

@@ -9,11 +9,9 @@ use axum::extract::State;
 use catalog::{
     AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationId, OrganisationName,
 };
-use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::name_filter::NameFilter;
-use protocol::object_path::last_segment;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::{Deserialize, Serialize};
@@ -26,6 +24,7 @@ use crate::management::{
     OrganisationView, organisation_view,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -153,9 +152,8 @@ pub async fn create(
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    let id = last_segment(uri.path())?;
     let organisation = caller.organisation(&app.catalog, &id, MemberRole::Viewer)?;
     let organisation = organisation_view(&app.catalog, &organisation);
     Ok(Json(OrganisationReply { success: true, organisation }))
@@ -174,10 +172,9 @@ pub async fn show(
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
     body: JsonBody,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    let id = last_segment(uri.path())?;
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let name = name_in(body)?;
     reply(&app, &caller, move |catalog| catalog.rename_organisation(&id, name)).await
@@ -198,9 +195,8 @@ pub async fn edit(
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
 ) -> Result<Json<OrganisationDeletedReply>, ApiError> {
-    let id = last_segment(uri.path())?;
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let deleted = OrganisationDeletedView { id: id.to_string() };
     changing(&app, &caller, move |catalog| catalog.delete_organisation(&id)).await?;
@@ -220,9 +216,9 @@ pub async fn delete(
 pub async fn members(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
 ) -> Result<Json<MembersReply>, ApiError> {
-    let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, MemberRole::Viewer)?;
+    let organisation = caller.organisation(&app.catalog, &id, MemberRole::Viewer)?;
     Ok(members_of(&app, &organisation))
 }
 
@@ -242,10 +238,10 @@ pub async fn members(
 pub async fn set_member(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
     body: JsonBody,
 ) -> Result<Json<MembersReply>, ApiError> {
-    let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, MemberRole::Owner)?;
+    let organisation = caller.organisation(&app.catalog, &id, MemberRole::Owner)?;
     let MemberSettings { account, role } = body.deserialize()?;
     // By id alone: names could be guessed.
     let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
@@ -266,9 +262,9 @@ pub async fn set_member(
 pub async fn accept_membership(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    let (id, account) = invitation_in(&app, &caller, &uri)?;
+    let (id, account) = invitation_in(&app, &caller, &id)?;
     reply(&app, &caller, move |catalog| catalog.accept_membership(&id, &account)).await
 }
 
@@ -284,22 +280,22 @@ pub async fn accept_membership(
 pub async fn decline_membership(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
 ) -> Result<Json<OrganisationDeclinedReply>, ApiError> {
-    let (id, account) = invitation_in(&app, &caller, &uri)?;
+    let (id, account) = invitation_in(&app, &caller, &id)?;
     changing(&app, &caller, move |catalog| catalog.remove_member(&id, &account)).await?;
     Ok(Json(OrganisationDeclinedReply { success: true }))
 }
 
-/// Returns the organisation in the path, if it has invited the caller.
+/// Returns an organisation and the caller, if it has invited the caller.
 fn invitation_in(
     app: &AppState,
     caller: &Caller,
-    uri: &Uri,
+    id: &OrganisationId,
 ) -> Result<(OrganisationId, AccountId), ApiError> {
     caller.require_unrestricted()?;
     let own = caller.account().id.clone();
-    let found = OrganisationId::parse(&id_above(uri)?).and_then(|id| app.catalog.organisation(&id));
+    let found = app.catalog.organisation(id);
     let found = found.filter(|organisation| organisation.invited.contains_key(&own));
     let organisation = found.ok_or_else(ApiError::organisation_not_found)?;
     Ok((organisation.id.clone(), own))
@@ -320,14 +316,14 @@ fn invitation_in(
 pub async fn remove_member(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<OrganisationId>,
     query: Query,
 ) -> Result<Json<MembersReply>, ApiError> {
     let account = query.string(&["account"])?;
     let account = account.ok_or_else(|| ApiError::bad_parameter("account", "is required"))?;
     let leaves = account == caller.account().id.as_str();
     let least = if leaves { MemberRole::Viewer } else { MemberRole::Owner };
-    let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, least)?;
+    let organisation = caller.organisation(&app.catalog, &id, least)?;
     let is_of_it = |id: &AccountId| {
         organisation.members.contains_key(id) || organisation.invited.contains_key(id)
     };
@@ -364,9 +360,4 @@ fn name_in(body: JsonBody) -> Result<OrganisationName, ApiError> {
     let OrganisationSettings { name } = body.deserialize()?;
     OrganisationName::parse(&name)
         .map_err(|error| ApiError::bad_parameter("name", &format!("is refused: {error}")))
-}
-
-/// Parses the id in `/api/organisations/{id}/members`.
-fn id_above(uri: &Uri) -> Result<String, ApiError> {
-    last_segment(uri.path().rsplit_once('/').map_or("", |(above, _)| above))
 }

@@ -12,13 +12,12 @@ use catalog::{
     Actor, Catalog, CatalogError, ClientInfo, Password, PasswordHash, Session, SessionId,
     SessionInfo, StartedSession,
 };
+use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::request::Parts;
-use http::{StatusCode, Uri};
 use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, SESSION_ENDED};
 use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -27,6 +26,7 @@ use crate::auth::{Caller, PresentedCredentials, anonymous_actor};
 use crate::handlers::{changing, changing_as};
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -249,11 +249,10 @@ pub async fn list(
 pub async fn end(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<SessionId>,
 ) -> Result<Response, ApiError> {
     let current = caller.session()?;
-    let id = SessionId::parse(&last_segment(uri.path())?);
-    let found = id.and_then(|id| app.catalog.session(&id));
+    let found = app.catalog.session(&id);
     let found = found.filter(|state| state.session.account == caller.account().id);
     let id = found.ok_or_else(ApiError::session_not_found)?.session.id.clone();
     let is_current = id == current.id;

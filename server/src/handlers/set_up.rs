@@ -10,12 +10,10 @@ use catalog::{
     Access, AccountId, AccountName, Actor, Catalog, CatalogError, FairUseStanding, FirstBucket,
     NewSetup, SetupResult, new_bucket_name,
 };
-use http::Uri;
 use http::request::Parts;
 use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -31,6 +29,7 @@ use crate::management::{
     bucket_view, invitation_url, s3_credentials,
 };
 use crate::parameters::IdParameter;
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::set_up_link::LinkState;
 use crate::state::AppState;
@@ -226,11 +225,9 @@ fn check_reply(app: &AppState) -> SetupCheckReply {
 pub async fn invite(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(id): Path<AccountId>,
 ) -> Result<Json<InvitationReply>, ApiError> {
     caller.require_operator("sends invitations")?;
-    let above = uri.path().rsplit_once('/').map_or("", |(above, _)| above);
-    let id = AccountId::parse(&last_segment(above)?).ok_or_else(ApiError::account_not_found)?;
     let account = app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let invited = changing(&app, &caller, move |catalog| catalog.invite(&id)).await?;
     Ok(Json(InvitationReply {

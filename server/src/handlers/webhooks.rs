@@ -6,13 +6,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
+use catalog::{Catalog, Scope, Webhook, WebhookId};
 use engine::BucketName;
-use http::Uri;
 use protocol::destination::OutboundUrl;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
@@ -26,6 +24,7 @@ use crate::management::{
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
 use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::webhooks;
@@ -108,9 +107,9 @@ pub struct DeadLettersForgottenReply {
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
 ) -> Result<Json<WebhooksReply>, ApiError> {
-    let bucket = bucket(&app, &caller, &uri)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     let webhooks = app.catalog.webhooks_of(&bucket.name);
     let visible = webhooks.iter().filter(|webhook| sees(&caller, webhook));
     let webhooks = visible.map(|webhook| webhook_view(&app.catalog, webhook)).collect();
@@ -130,10 +129,10 @@ pub async fn list(
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     body: JsonBody,
 ) -> Result<Json<WebhookCreatedReply>, ApiError> {
-    let bucket = bucket(&app, &caller, &uri)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     let new = new_webhook(bucket.name.clone(), body.deserialize::<WebhookSettings>()?)?;
     caller.require_prefix_access(&new.prefix)?;
     check_destination(&app, &new.destination)?;
@@ -157,9 +156,9 @@ pub async fn create(
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
 ) -> Result<Json<WebhookReply>, ApiError> {
-    let webhook = webhook(&app, &caller, &uri)?;
+    let webhook = webhook(&app, &caller, &ids)?;
     Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
@@ -179,10 +178,10 @@ pub async fn show(
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
     body: JsonBody,
 ) -> Result<Json<WebhookReply>, ApiError> {
-    let webhook = webhook(&app, &caller, &uri)?;
+    let webhook = webhook(&app, &caller, &ids)?;
     let change = webhook_change(body.deserialize::<WebhookSettings>()?)?;
     if let Some(prefix) = &change.prefix {
         caller.require_prefix_access(prefix)?;
@@ -210,9 +209,9 @@ pub async fn edit(
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
 ) -> Result<Json<WebhookDeletedReply>, ApiError> {
-    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let id = webhook(&app, &caller, &ids)?.id.clone();
     let deleted = WebhookDeletedView { id: id.to_string() };
     changing(&app, &caller, move |catalog| catalog.delete_webhook(&id)).await?;
     let message = format!("Deleted the webhook {}", deleted.id);
@@ -234,9 +233,9 @@ pub async fn delete(
 pub async fn test(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
 ) -> Result<Json<WebhookTestedReply>, ApiError> {
-    let webhook = webhook(&app, &caller, &uri)?;
+    let webhook = webhook(&app, &caller, &ids)?;
     let tested = webhooks::test(&app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
     Ok(Json(WebhookTestedReply { success: true, tested: tested.into() }))
 }
@@ -256,10 +255,10 @@ pub async fn test(
 pub async fn dead_letters(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
     query: Query,
 ) -> Result<Json<DeadLettersReply>, ApiError> {
-    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let id = webhook(&app, &caller, &ids)?.id.clone();
     let page = PageRequest::from_query(&query)?;
     let after = page.after(str::parse)?;
     let limit = page.limit();
@@ -291,10 +290,10 @@ pub async fn dead_letters(
 pub async fn retry_dead_letters(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
     query: Query,
 ) -> Result<Json<DeadLettersRetriedReply>, ApiError> {
-    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let id = webhook(&app, &caller, &ids)?.id.clone();
     let event = query.string(EVENT_ID)?;
     let retry = move |catalog: &Catalog| catalog.redrive_dead_letters(&id, event.as_deref());
     let retried_count = with_catalog(&app, retry).await? as u64;
@@ -321,10 +320,10 @@ pub async fn retry_dead_letters(
 pub async fn forget_dead_letters(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(ids): Path<WebhookPath>,
     query: Query,
 ) -> Result<Json<DeadLettersForgottenReply>, ApiError> {
-    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let id = webhook(&app, &caller, &ids)?.id.clone();
     let event = query.string(EVENT_ID)?;
     let forget = move |catalog: &Catalog| catalog.purge_dead_letters(&id, event.as_deref());
     let deleted_count = with_catalog(&app, forget).await? as u64;
@@ -332,28 +331,23 @@ pub async fn forget_dead_letters(
     Ok(Json(DeadLettersForgottenReply { success: true, forgotten }))
 }
 
-/// Returns the bucket in the path, if the caller manages it.
-fn bucket(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Bucket>, ApiError> {
-    let name = BucketName::parse(&path_segment(uri, 3)?);
-    let name = name.map_err(|_| ApiError::bucket_not_found())?;
-    caller.bucket(&app.catalog, &name, Scope::Manage)
-}
+/// Bucket and webhook in a path.
+type WebhookPath = (BucketName, WebhookId);
 
 /// Returns the webhook in the path, if the caller manages it.
-fn webhook(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Webhook>, ApiError> {
-    let bucket = bucket(app, caller, uri)?;
-    let found = WebhookId::parse(&path_segment(uri, 5)?).and_then(|id| app.catalog.webhook(&id));
+fn webhook(
+    app: &AppState,
+    caller: &Caller,
+    (bucket, id): &WebhookPath,
+) -> Result<Arc<Webhook>, ApiError> {
+    let bucket = caller.bucket(&app.catalog, bucket, Scope::Manage)?;
+    let found = app.catalog.webhook(id);
     let found = found.filter(|it| it.bucket == bucket.name && sees(caller, it));
     found.ok_or_else(ApiError::webhook_not_found)
 }
 
 fn sees(caller: &Caller, webhook: &Webhook) -> bool {
     caller.require_prefix_access(&webhook.prefix).is_ok()
-}
-
-/// Returns a segment of the path, the first of which is empty.
-fn path_segment(uri: &Uri, index: usize) -> Result<String, ApiError> {
-    last_segment(uri.path().split('/').nth(index).unwrap_or(""))
 }
 
 fn check_destination(app: &AppState, destination: &OutboundUrl) -> Result<(), ApiError> {

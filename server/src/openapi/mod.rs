@@ -24,8 +24,8 @@ use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::handlers::{
-    account, accounts, api_keys, audit, buckets, dashboard, delete, deliver, docs, download_links,
-    gone_files, health, integrations, jobs, list, metrics, moves, organisations, presign,
+    account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, deliver,
+    docs, download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
     presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload,
     usage_history, usage_report, webhooks,
 };
@@ -89,8 +89,8 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
         moves::move_one,
         moves::copy_one,
         download_links::create,
-        gone_files::list,
-        gone_files::undelete,
+        deleted_versions::list,
+        deleted_versions::undelete,
         jobs::list,
         jobs::begin,
         jobs::show,

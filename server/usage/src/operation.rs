@@ -1,10 +1,9 @@
-//! Classification of requests by operation, from the method and the first path segments.
+//! Operations, by which requests are counted.
 //!
-//! Guarantees: a fixed set of operations; the classification precedes all lookups, so that a rejected request counts
-//! for its intended operation. Non-goals: authorization.
+//! Guarantees: a fixed set of operations; a rejected request counts for its intended operation. Non-goals: the
+//! operations of routes, which the route table names.
 
 use http::Method;
-use protocol::reserved_paths;
 
 use crate::registry::names;
 
@@ -48,25 +47,6 @@ impl Operation {
         }
     }
 
-    /// Returns the operation of any other request.
-    pub fn for_request(method: &Method, path: &str) -> Self {
-        if method == Method::OPTIONS {
-            return Self::Preflight;
-        }
-        let mut components = path.trim_start_matches('/').split('/');
-        let first = components.next().unwrap_or("");
-        let second = components.next().unwrap_or("");
-        let third = components.next().unwrap_or("");
-        match first {
-            "" => Self::Dashboard,
-            reserved_paths::API => Self::of_api(method, second, third, components.next()),
-            reserved_paths::INTERNAL => Self::for_internal_path(second),
-            _ if method == Method::POST || method == Method::PUT => Self::Upload,
-            _ if method == Method::DELETE => Self::Delete,
-            _ => Self::Other,
-        }
-    }
-
     /// Returns the operation of a signed S3 request.
     pub fn for_s3(method: &Method, path: &str) -> Self {
         let names_a_file =
@@ -79,29 +59,6 @@ impl Operation {
             Method::PUT if !names_a_file => Self::Manage,
             Method::POST | Method::PUT => Self::Upload,
             _ => Self::Other,
-        }
-    }
-
-    fn of_api(method: &Method, second: &str, third: &str, fourth: Option<&str>) -> Self {
-        match (second, third, fourth) {
-            ("presigned-url", "", _) => Self::Presign,
-            ("presigned-url", _, _) if method == Method::POST => Self::Upload,
-            ("buckets", _, Some("download-links")) => Self::Presign,
-            ("list-objects", ..) => Self::List,
-            ("search", ..) => Self::Search,
-            ("tus", ..) => Self::Tus,
-            ("", ..) => Self::Other,
-            _ => Self::Manage,
-        }
-    }
-
-    fn for_internal_path(second: &str) -> Self {
-        match second {
-            "session" | "sessions" | "password" | "set-up" | "invitation" => Self::Session,
-            "openapi.json" | "docs" | "integrations" => Self::Docs,
-            "health" | "ready" => Self::Health,
-            "metrics" => Self::Metrics,
-            _ => Self::Dashboard,
         }
     }
 
@@ -118,38 +75,6 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_route_has_an_operation() {
-        for (method, path, name) in [
-            ("POST", "/photos/a.png", "upload"),
-            ("POST", "/photos", "upload"),
-            ("PUT", "/photos/a.png", "upload"),
-            ("POST", "/api/presigned-url/abc", "upload"),
-            ("GET", "/api/presigned-url", "presign"),
-            ("POST", "/api/buckets/photos/download-links", "presign"),
-            ("GET", "/api/buckets/photos/folders", "manage"),
-            ("DELETE", "/photos/a/", "delete"),
-            ("GET", "/api/list-objects", "list"),
-            ("GET", "/api/search/photos", "search"),
-            ("PATCH", "/api/tus/abc", "tus"),
-            ("GET", "/api/keys", "manage"),
-            ("GET", "/api", "other"),
-            ("GET", "/-/session", "session"),
-            ("PUT", "/-/password", "session"),
-            ("GET", "/", "dashboard"),
-            ("GET", "/-/files/photos/", "dashboard"),
-            ("GET", "/-/docs", "docs"),
-            ("GET", "/-/ready", "health"),
-            ("GET", "/-/metrics", "metrics"),
-            ("OPTIONS", "/photos/a.png", "preflight"),
-            ("BREW", "/photos/a.png", "other"),
-            ("PATCH", "/photos/a.png", "other"),
-        ] {
-            let method = Method::from_bytes(method.as_bytes()).unwrap();
-            assert_eq!(Operation::for_request(&method, path).name(), name, "{method} {path}");
-        }
-    }
 
     #[test]
     fn s3_requests_map_to_operations() {

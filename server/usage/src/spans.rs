@@ -21,14 +21,14 @@ use protocol::destination::OutboundUrl;
 
 #[cfg(not(feature = "otel"))]
 pub use self::disabled::{
-    OtlpSpanExporter, RequestSpan, child_span, record_request, record_response, record_routes,
+    OtlpSpanExporter, RequestSpan, child_span, record_request, record_response, record_route,
     with_current_span,
 };
 #[cfg(feature = "otel")]
 pub use self::exporter::OtlpSpanExporter;
 #[cfg(feature = "otel")]
 pub use self::otel::{
-    RequestSpan, child_span, record_request, record_response, record_routes, with_current_span,
+    RequestSpan, child_span, record_request, record_response, record_route, with_current_span,
 };
 
 /// Whether this build has the feature `otel`.

@@ -2,7 +2,7 @@
 
 mod asked;
 mod crash;
-mod gone;
+mod deletion;
 mod made;
 mod names;
 

@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Store};
 
-use super::keeping::null_of;
 use super::mark::{VersionId, noncurrent};
+use super::replaced::null_of;
 use super::{Versioning, names};
 use crate::object_attributes::StoredAttributes;
 

@@ -19,8 +19,8 @@ use protocol::query::Query;
 use protocol::stored_headers::StoredHeaders;
 
 use super::DeliveryMiss;
-use crate::image_wish::transform_params;
 use crate::state::AppState;
+use crate::transform_params::transform_params;
 use crate::variants::{self, RenderTask, VariantLookup};
 
 /// Representation of a file.

@@ -13,12 +13,12 @@
 //! be stored for now is retained, and stored by the next request for which that is possible. Non-goals: names,
 //! destinations and quotas, which are those of any upload.
 
+mod params;
 mod sweep;
-mod wish;
 mod work;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
@@ -28,11 +28,12 @@ use protocol::response_headers::allow_any_origin;
 use protocol::tus_headers::{check_version, insert_version_header, number};
 use utoipa::ToSchema;
 
+use self::params::CreateUploadParams;
 pub use self::sweep::{expire_uploads, run_expiry_loop};
-use self::wish::CreateUploadParams;
 use self::work::{UploadSession, is_transient};
 use crate::auth::Caller;
 use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
+use crate::path_params::Path;
 use crate::state::AppState;
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
@@ -97,8 +98,8 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     check_version(&head.headers)?;
-    let wish = CreateUploadParams::from_request(&head.headers, &query)?;
-    let mut work = UploadSession::create(&app, &caller, wish).await?;
+    let params = CreateUploadParams::from_request(&head.headers, &query)?;
+    let mut work = UploadSession::create(&app, &caller, params).await?;
     let mut response = answer(StatusCode::CREATED);
     // Relative, so that it is valid for any host and path under which the client reaches the server.
     let id = work.upload.id;

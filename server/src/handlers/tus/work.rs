@@ -32,7 +32,7 @@ use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
 use usage::task::{blocking, run_to_completion};
 use uuid::Uuid;
 
-use super::wish::CreateUploadParams;
+use super::params::CreateUploadParams;
 use crate::auth::Caller;
 use crate::handlers::upload::check_destination;
 use crate::intake::{
@@ -57,19 +57,19 @@ impl UploadSession {
     pub(super) async fn create(
         app: &AppState,
         caller: &Caller,
-        wish: CreateUploadParams,
+        params: CreateUploadParams,
     ) -> Result<Self, ApiError> {
-        let bucket = parse_bucket_name(&wish.bucket)?;
+        let bucket = parse_bucket_name(&params.bucket)?;
         let upload = PendingUpload {
             id: app.rng.uuid(),
             account: caller.account().id.clone(),
             bucket,
-            path: wish.path,
-            overwrite: wish.overwrite,
-            randomize_name: wish.randomize_name,
-            thumbnail: wish.thumbnail,
-            length: wish.length,
-            metadata: wish.metadata,
+            path: params.path,
+            overwrite: params.overwrite,
+            randomize_name: params.randomize_name,
+            thumbnail: params.thumbnail,
+            length: params.length,
+            metadata: params.metadata,
             received: engine::upload::ResumePoint::default(),
             expires_ms: 0,
             is_stored: false,

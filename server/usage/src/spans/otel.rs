@@ -2,10 +2,6 @@
 
 use std::sync::OnceLock;
 
-use axum::Router;
-use axum::extract::{MatchedPath, Request};
-use axum::middleware::Next;
-use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
@@ -79,20 +75,12 @@ pub fn record_request(operation: &'static str, bucket: Option<&str>, request_id:
     }
 }
 
-/// Adds a layer that records the matched route of a request.
-pub fn record_routes<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
-    router.route_layer(axum::middleware::from_fn(record_route))
-}
-
-async fn record_route(request: Request, next: Next) -> Response {
-    if let Some(path) = request.extensions().get::<MatchedPath>() {
-        let context = Context::current();
-        if context.span().is_recording() {
-            let route = path.as_str().to_owned();
-            context.span().set_attribute(KeyValue::new("http.route", route));
-        }
+/// Records the path of the route of the current request.
+pub fn record_route(path: &'static str) {
+    let context = Context::current();
+    if context.span().is_recording() {
+        context.span().set_attribute(KeyValue::new("http.route", path));
     }
-    next.run(request).await
 }
 
 /// Records the response status of the current request.

@@ -14,8 +14,7 @@ use engine::history::{
     NoncurrentVersion,
 };
 use engine::progress::ProgressCallback;
-use engine::{ObjectKey, Store};
-use http::Uri;
+use engine::{BucketName, ObjectKey, Store};
 use protocol::error::{ApiError, LOG_TOO_LARGE};
 use protocol::json_body::JsonBody;
 use protocol::object_path::normalize;
@@ -27,11 +26,12 @@ use serde::{Deserialize, Serialize};
 use usage::task::blocking;
 use utoipa::ToSchema;
 
-use super::{bucket_in, file_in};
+use super::file_in;
 use crate::auth::Caller;
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
 use crate::parameters::{BucketNameParameter, PageParameters};
+use crate::path_params::Path;
 use crate::replies::Json;
 use crate::state::AppState;
 
@@ -159,10 +159,9 @@ impl Cursor {
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     query: Query,
 ) -> Result<Json<NoncurrentVersionsReply>, ApiError> {
-    let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::List)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let prefix = query.string(&["prefix"])?.unwrap_or_default();
@@ -224,10 +223,9 @@ pub async fn list(
 pub async fn undelete(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Path(name): Path<BucketName>,
     body: JsonBody,
 ) -> Result<Json<UndeletedReply>, ApiError> {
-    let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let wish: UndeleteRequest = body.deserialize()?;

@@ -1,0 +1,352 @@
+//! Route table of all endpoints except delivery and the S3 API, in the order of the specification.
+//!
+//! Guarantees: a path and a method have at most one route; the methods of a path are reported in one order. Non-goals:
+//! the endpoints, and the checks in front of them (`admission`).
+
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::response::Response;
+use http::{Method, Request};
+use matchit::Router;
+use protocol::reserved_paths;
+use usage::operation::Operation;
+
+use crate::admission::Access;
+use crate::handlers::presigned_put::{OBJECT_METHODS, put_presigned};
+use crate::handlers::{
+    account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
+    download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
+    recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload, usage_history,
+    usage_report, webhooks,
+};
+use crate::path_params::PathParams;
+use crate::state::AppState;
+
+/// Response of a handler, boxed because handlers differ in their futures.
+pub type HandlerFuture = std::pin::Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Endpoint.
+pub struct Route {
+    method: Verb,
+    pub path: &'static str,
+    pub access: Access,
+    pub operation: Operation,
+    pub handler: fn(AppState, Request<Body>) -> HandlerFuture,
+}
+
+/// Method of a route.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    /// GET and HEAD.
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+    Any,
+}
+
+/// Verbs with the methods that `Allow` lists for them, in its order.
+const VERBS: [(Verb, &str); 6] = [
+    (Verb::Get, "GET, HEAD"),
+    (Verb::Head, "HEAD"),
+    (Verb::Post, "POST"),
+    (Verb::Put, "PUT"),
+    (Verb::Patch, "PATCH"),
+    (Verb::Delete, "DELETE"),
+];
+
+impl Verb {
+    fn covers(self, method: &Method) -> bool {
+        match self {
+            Self::Get => matches!(*method, Method::GET | Method::HEAD),
+            Self::Head => *method == Method::HEAD,
+            Self::Post => *method == Method::POST,
+            Self::Put => *method == Method::PUT,
+            Self::Patch => *method == Method::PATCH,
+            Self::Delete => *method == Method::DELETE,
+            Self::Any => true,
+        }
+    }
+}
+
+/// Builds routes: method, path, access, operation, handler.
+macro_rules! routes {
+    ($($method:ident $path:literal $access:ident $operation:ident $handler:expr;)*) => {
+        &[$(Route {
+            method: Verb::$method,
+            path: $path,
+            access: Access::$access,
+            operation: Operation::$operation,
+            handler: |app, request| Box::pin(Handler::call($handler, request, app)),
+        }),*]
+    };
+}
+
+static ROUTES: &[Route] = routes! {
+    // Objects and folders: 4.2 upload, 4.3 delete, 4.5 use of a presigned URL, which carries its own authorization.
+    Post "/{bucket}" Upload Upload upload::upload;
+    Put "/{bucket}" Open Upload put_presigned;
+    Delete "/{bucket}" Management Delete delete::delete;
+    Post "/{bucket}/" Upload Upload upload::upload;
+    Put "/{bucket}/" Open Upload put_presigned;
+    Delete "/{bucket}/" Management Delete delete::delete;
+    Post "/{bucket}/{*path}" Upload Upload upload::upload;
+    Put "/{bucket}/{*path}" Open Upload put_presigned;
+    Delete "/{bucket}/{*path}" Management Delete delete::delete;
+
+    // 4.4 presigned tokens, 4.6 list, 4.7 search.
+    Get "/api/presigned-url" Management Presign presign::presign_token;
+    Post "/api/presigned-url/{token}" Open Upload presign::upload_with_token;
+    Get "/api/list-objects" Management List list::list;
+    Get "/api/search/{bucket}" Management Search search::search;
+
+    // Resumable uploads. An upload is charged when it is created, regardless of the number of its chunks.
+    Post "/api/tus" Upload Tus tus::create;
+    Post "/api/tus/" Upload Tus tus::create;
+    Head "/api/tus/{id}" Management Tus tus::state;
+    Post "/api/tus/{id}" Management Tus tus::overridden;
+    Patch "/api/tus/{id}" Management Tus tus::append;
+    Delete "/api/tus/{id}" Management Tus tus::terminate;
+
+    // 4.8 management. Clients 13.11.
+    Get "/api/buckets" Management Manage buckets::list;
+    Post "/api/buckets" Management Manage buckets::create;
+    Get "/api/buckets/{bucketName}" Management Manage buckets::show;
+    Patch "/api/buckets/{bucketName}" Management Manage buckets::edit;
+    Delete "/api/buckets/{bucketName}" Management Manage buckets::delete;
+    Get "/api/buckets/{bucketName}/folders" Management Manage buckets::folders;
+    Post "/api/buckets/{bucketName}/move" Management Manage moves::move_one;
+    Post "/api/buckets/{bucketName}/copy" Management Manage moves::copy_one;
+    Post "/api/buckets/{bucketName}/download-links" Management Presign download_links::create;
+    Get "/api/buckets/{bucketName}/deleted" Management Manage deleted_versions::list;
+    Post "/api/buckets/{bucketName}/undelete" Management Manage deleted_versions::undelete;
+    Get "/api/buckets/{bucketName}/webhooks" Management Manage webhooks::list;
+    Post "/api/buckets/{bucketName}/webhooks" Management Manage webhooks::create;
+    Get "/api/buckets/{bucketName}/webhooks/{id}" Management Manage webhooks::show;
+    Patch "/api/buckets/{bucketName}/webhooks/{id}" Management Manage webhooks::edit;
+    Delete "/api/buckets/{bucketName}/webhooks/{id}" Management Manage webhooks::delete;
+    Post "/api/buckets/{bucketName}/webhooks/{id}/test" Management Manage webhooks::test;
+    Get "/api/buckets/{bucketName}/webhooks/{id}/dead-letters" Management Manage webhooks::dead_letters;
+    Delete "/api/buckets/{bucketName}/webhooks/{id}/dead-letters" Management Manage webhooks::forget_dead_letters;
+    Post "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry" Management Manage webhooks::retry_dead_letters;
+    Get "/api/jobs" Management Manage jobs::list;
+    Post "/api/jobs" Management Manage jobs::begin;
+    Get "/api/jobs/{id}" Management Manage jobs::show;
+    Delete "/api/jobs/{id}" Management Manage jobs::cancel;
+    Get "/api/audit" Management Manage audit::show;
+    Get "/api/storage" Management Manage storage::show;
+    Get "/api/settings" Management Manage server_settings::show;
+    Get "/api/recent-uploads" Management Manage recent_uploads::list;
+    Get "/api/keys" Management Manage api_keys::list;
+    Post "/api/keys" Management Manage api_keys::create;
+    Delete "/api/keys/{id}" Management Manage api_keys::revoke;
+    Get "/api/organisations" Management Manage organisations::list;
+    Post "/api/organisations" Management Manage organisations::create;
+    Get "/api/organisations/{id}" Management Manage organisations::show;
+    Patch "/api/organisations/{id}" Management Manage organisations::edit;
+    Delete "/api/organisations/{id}" Management Manage organisations::delete;
+    Get "/api/organisations/{id}/members" Management Manage organisations::members;
+    Post "/api/organisations/{id}/members" Management Manage organisations::set_member;
+    Delete "/api/organisations/{id}/members" Management Manage organisations::remove_member;
+    Post "/api/organisations/{id}/membership" Management Manage organisations::accept_membership;
+    Delete "/api/organisations/{id}/membership" Management Manage organisations::decline_membership;
+    Get "/api/account" Management Manage account::show;
+    Patch "/api/account" Management Manage account::edit;
+    Get "/api/usage" Management Manage usage_report::usage;
+    Get "/api/usage/history" Management Manage usage_history::history;
+    Get "/api/accounts" Management Manage accounts::list;
+    Post "/api/accounts" Management Manage accounts::create;
+    Post "/api/accounts/sweep" Management Manage accounts::sweep;
+    Get "/api/accounts/{id}" Management Manage accounts::show;
+    Patch "/api/accounts/{id}" Management Manage accounts::edit;
+    Post "/api/accounts/{id}/invitations" Management Manage set_up::invite;
+
+    // The server's own pages.
+    Get "/" Open Dashboard dashboard::entrance;
+    Get "/-/assets/{version}/{name}" Open Dashboard dashboard::asset;
+    Get "/-/openapi.json" Open Docs docs::openapi;
+    Get "/-/docs" Open Docs docs::page;
+    Get "/-/health" Open Health health::health;
+    Get "/-/ready" Open Health health::ready;
+    Get "/-/integrations/sharex" Open Docs integrations::sharex;
+    Get "/-/integrations/lb-phone" Open Docs integrations::lb_phone;
+    Get "/-/integrations/curl" Open Docs integrations::curl;
+
+    // Sign-in and set-up, for the dashboard. Sessions are charged like any request of their account.
+    Get "/-/" SameOrigin Dashboard dashboard::shell;
+    Any "/-/{*path}" SameOrigin Dashboard dashboard::view;
+    Get "/-/session" SameOrigin Session sessions::show;
+    Post "/-/session" SameOrigin Session sessions::sign_in;
+    Delete "/-/session" SameOrigin Session sessions::sign_out;
+    Get "/-/sessions" SameOriginManagement Session sessions::list;
+    Delete "/-/sessions" SameOriginManagement Session sessions::end_all;
+    Delete "/-/sessions/{id}" SameOriginManagement Session sessions::end;
+    Put "/-/password" SameOriginManagement Session sessions::change_password;
+    Get "/-/set-up" SameOrigin Session dashboard::shell;
+    Post "/-/set-up" SameOrigin Session set_up::set_up;
+    Get "/-/invitation" SameOrigin Session dashboard::shell;
+    Post "/-/invitation" SameOrigin Session set_up::accept_invitation;
+};
+
+/// Without a metrics token the path is not found, like any unknown one.
+static METRICS: &[Route] = routes! {
+    Get "/-/metrics" Open Metrics metrics::metrics;
+};
+
+/// Routes of the admin listener.
+static ADMIN: &[Route] = routes! {
+    Get "/-/metrics" Open Metrics metrics::metrics_unauthenticated;
+    Get "/-/health" Open Health health::health;
+    Get "/-/ready" Open Health health::ready;
+};
+
+/// Routes by path.
+pub struct RouteTable {
+    own: Router<PathRoutes>,
+    in_bucket: Router<PathRoutes>,
+}
+
+/// Routes of a path.
+struct PathRoutes {
+    routes: Vec<&'static Route>,
+    /// Methods for `Allow`.
+    allow: String,
+}
+
+/// Route of a request.
+pub enum RouteMatch<'a> {
+    Found(&'static Route, PathParams),
+    /// The path has no route with the method; these are the methods that it has, as in `Allow`.
+    WrongMethod(&'a str),
+    NotFound,
+}
+
+impl RouteTable {
+    /// Creates the table of the public listener.
+    pub fn new(has_metrics: bool) -> Self {
+        Self::of(ROUTES.iter().chain(METRICS.iter().filter(|_| has_metrics)))
+    }
+
+    /// Creates the table of the admin listener.
+    pub fn for_admin() -> Self {
+        Self::of(ADMIN.iter())
+    }
+
+    fn of(routes: impl Iterator<Item = &'static Route>) -> Self {
+        let mut table = Self { own: Router::new(), in_bucket: Router::new() };
+        let routes: Vec<_> = routes.collect();
+        for (at, route) in routes.iter().enumerate() {
+            let is_same = |other: &&&Route| other.path == route.path;
+            if routes.iter().take(at).any(|other| is_same(&other)) {
+                continue;
+            }
+            let of_path = PathRoutes::new(routes.iter().filter(is_same).copied().collect());
+            let is_own = is_reserved_path(route.path);
+            let paths = if is_own { &mut table.own } else { &mut table.in_bucket };
+            let inserted = paths.insert(route.path, of_path);
+            debug_assert!(inserted.is_ok(), "{}: {inserted:?}", route.path);
+        }
+        table
+    }
+
+    /// Returns the route of a request.
+    pub fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
+        let Some((of_path, params)) = self.at(path) else { return RouteMatch::NotFound };
+        match of_path.routes.iter().find(|route| route.method.covers(method)) {
+            Some(route) => RouteMatch::Found(route, params),
+            None => RouteMatch::WrongMethod(&of_path.allow),
+        }
+    }
+
+    /// Returns the methods of a path, as in `Allow`, if it has any that do not depend on the request.
+    pub fn allowed_methods(&self, path: &str) -> Option<&str> {
+        let (of_path, _) = self.at(path)?;
+        let is_fixed = of_path.routes.iter().all(|route| route.method != Verb::Any);
+        is_fixed.then_some(&*of_path.allow)
+    }
+
+    fn at(&self, path: &str) -> Option<(&PathRoutes, PathParams)> {
+        let paths = if is_reserved_path(path) { &self.own } else { &self.in_bucket };
+        let found = paths.at(path).ok()?;
+        Some((found.value, PathParams::new(found.params.iter().map(|(_, text)| text))))
+    }
+}
+
+impl PathRoutes {
+    fn new(routes: Vec<&'static Route>) -> Self {
+        // Files are read by delivery, and PUT exists only where a URL for it was issued.
+        let is_object = routes.iter().any(|route| !is_reserved_path(route.path));
+        let has = |verb: Verb| routes.iter().any(|route| route.method == verb);
+        let methods = VERBS.iter().filter(|(verb, _)| has(*verb)).map(|(_, methods)| *methods);
+        let allow = match is_object {
+            true => OBJECT_METHODS.to_owned(),
+            false => methods.chain(["OPTIONS"]).collect::<Vec<_>>().join(", "),
+        };
+        Self { routes, allow }
+    }
+}
+
+/// Returns whether a path starts with a reserved segment. Compared as sent: a percent-encoded one names a bucket, and
+/// no bucket has such a name.
+pub fn is_reserved_path(path: &str) -> bool {
+    let path = path.strip_prefix('/').unwrap_or("");
+    let first = path.split('/').next().unwrap_or("");
+    path.is_empty() || matches!(first, reserved_paths::API | reserved_paths::INTERNAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_found_by_its_method() {
+        let table = RouteTable::new(true);
+        for route in ROUTES.iter().chain(METRICS) {
+            let path = route.path.replace(['{', '}', '*'], "");
+            let method = match VERBS.iter().find(|(verb, _)| *verb == route.method) {
+                Some((_, methods)) => methods.split(", ").next().unwrap(),
+                None => "BREW",
+            };
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            match table.find(&method, &path) {
+                RouteMatch::Found(found, _) => {
+                    assert!(std::ptr::eq(found, route), "{method} {path}: {}", found.path);
+                }
+                _ => panic!("{method} {path} has no route"),
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_paths_and_methods_have_no_route() {
+        let table = RouteTable::new(false);
+        for path in ["/api", "/api/", "/api/x", "/api/buckets/photos/", "/-"] {
+            assert!(matches!(table.find(&Method::GET, path), RouteMatch::NotFound), "{path}");
+        }
+        let brew = Method::from_bytes(b"BREW").unwrap();
+        for (path, methods) in [
+            ("/api/buckets/photos", "GET, HEAD, PATCH, DELETE, OPTIONS"),
+            ("/api/tus/a", "HEAD, POST, PATCH, DELETE, OPTIONS"),
+            ("/-/password", "PUT, OPTIONS"),
+            ("/photos/a.png", OBJECT_METHODS),
+        ] {
+            match table.find(&brew, path) {
+                RouteMatch::WrongMethod(allow) => assert_eq!(allow, methods, "{path}"),
+                _ => panic!("{path} has no methods"),
+            }
+        }
+        let metrics = table.find(&Method::GET, "/-/metrics");
+        assert!(matches!(metrics, RouteMatch::Found(route, _) if route.path == "/-/{*path}"));
+    }
+
+    #[test]
+    fn routes_are_reserved_bucket_names() {
+        for route in ROUTES.iter().chain(METRICS).chain(ADMIN) {
+            let first = route.path.split('/').nth(1).unwrap_or_default();
+            let is_own = first.is_empty() || reserved_paths::is_reserved(first);
+            assert!(first == "{bucket}" || is_own, "{first}");
+        }
+    }
+}
