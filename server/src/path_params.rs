@@ -13,17 +13,12 @@ use protocol::object_path::last_segment;
 use crate::state::AppState;
 
 /// Parameters of a path as sent, percent-encoded, in the order of the route.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PathParams(Vec<Box<str>>);
 
 impl PathParams {
     pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         Self(texts.map(Box::from).collect())
-    }
-
-    fn parse<T: PathParam>(&self, index: usize) -> Result<T, ApiError> {
-        let missing = || ApiError::internal("the route has fewer parameters than its handler");
-        T::parse(&last_segment(self.0.get(index).ok_or_else(missing)?)?)
     }
 }
 
@@ -72,7 +67,7 @@ impl<T: PathParam> FromRequestParts<AppState> for Path<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
-        params(parts).parse(0).map(Self)
+        param(parts, 0).map(Self)
     }
 }
 
@@ -80,11 +75,12 @@ impl<T: PathParam, U: PathParam> FromRequestParts<AppState> for Path<(T, U)> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
-        let params = params(parts);
-        Ok(Self((params.parse(0)?, params.parse(1)?)))
+        Ok(Self((param(parts, 0)?, param(parts, 1)?)))
     }
 }
 
-fn params(parts: &Parts) -> PathParams {
-    parts.extensions.get::<PathParams>().cloned().unwrap_or_default()
+fn param<T: PathParam>(parts: &Parts, index: usize) -> Result<T, ApiError> {
+    let text = parts.extensions.get::<PathParams>().and_then(|params| params.0.get(index));
+    let missing = || ApiError::internal("the route has fewer parameters than its handler");
+    T::parse(&last_segment(text.ok_or_else(missing)?)?)
 }

@@ -287,7 +287,7 @@ pub async fn decline_membership(
     Ok(Json(OrganisationDeclinedReply { success: true }))
 }
 
-/// Returns an organisation and the caller, if it has invited the caller.
+/// Returns the ids of the organisation and of the caller, if the caller is invited.
 fn invitation_in(
     app: &AppState,
     caller: &Caller,

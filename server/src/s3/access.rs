@@ -15,6 +15,7 @@ use s3s::auth::{S3Auth, SecretKey};
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
+use super::acl::blocks_public_acls;
 use super::errors::to_s3_error;
 use super::parameters::{self, RequestBucket};
 use super::signed::SignedQuery;
@@ -112,7 +113,7 @@ pub(super) fn check_parameters(
     let bucket = bucket.filter(|bucket| app.catalog.bucket_role(account, bucket).is_some());
     let bucket = bucket.as_deref().map(|bucket| RequestBucket {
         owner: bucket.owner.as_str(),
-        blocks_public_acls: bucket.public_access_block.is_some_and(|it| it.block_public_acls),
+        blocks_public_acls: blocks_public_acls(bucket),
     });
     parameters::check(operation, headers, query, bucket)
 }

@@ -1,9 +1,9 @@
 //! Access control lists of buckets and objects: private, or public to read.
 //!
 //! The owner has full control; everyone may read the objects of a public bucket, and those of a private bucket that
-//! have a list that says so. In a public bucket the lists of objects have no effect and are not stored, so a bucket
-//! that becomes private has no public objects left over. Guarantees: a list is accepted only if it takes effect as
-//! sent; any other is rejected and changes nothing. Non-goals: grants to accounts.
+//! have a list that says so. Lists of objects of a public bucket are not stored, so once it is private only those
+//! objects are public that were made public while it was private. Guarantees: a list is accepted only if it takes
+//! effect as sent; any other is rejected and changes nothing. Non-goals: grants to accounts.
 
 use catalog::object_attributes::StoredAttributes;
 use catalog::{Access, AccountId, Bucket, BucketChange, Scope};
@@ -70,6 +70,11 @@ fn check_block(value: &str, is_blocking: bool) -> S3Result<()> {
     }
 }
 
+/// Returns whether a bucket blocks lists that grant public access.
+pub(super) fn blocks_public_acls(bucket: &Bucket) -> bool {
+    bucket.public_access_block.is_some_and(|block| block.block_public_acls)
+}
+
 fn canned(value: &str) -> S3Result<Canned> {
     let found = CANNED.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
     let message = "Unknown canned access control list";
@@ -114,9 +119,15 @@ pub(super) fn is_made_public(
     let access = sent.map_or(Ok(Access::Private), object_access)?;
     let is_made_public = access == Access::Public && bucket.access == Access::Private;
     if is_made_public {
-        caller.authorize(&app.catalog, bucket, Scope::Read).map_err(|error| to_s3_error(&error))?;
+        require_publishing(app, caller, bucket)?;
     }
     Ok(is_made_public)
+}
+
+/// Checks that a caller may make objects public: everyone gets its access to read them.
+fn require_publishing(app: &AppState, caller: &Caller, bucket: &Bucket) -> S3Result<()> {
+    let may = caller.authorize(&app.catalog, bucket, Scope::Read);
+    may.map_err(|error| to_s3_error(&error))
 }
 
 /// Implements GetBucketAcl.
@@ -185,20 +196,14 @@ pub(super) async fn put_bucket_acl(
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
     let bucket = head_bucket(app, &caller, &input.bucket).map_err(|error| to_s3_error(&error))?;
-    let is_blocking = bucket.public_access_block.is_some_and(|block| block.block_public_acls);
-    let sent = input.acl.as_ref().map(|acl| acl.as_str());
-    sent.map(|acl| check_block(acl, is_blocking)).transpose()?;
-    let canned = sent.map(bucket_access).transpose()?;
-    let wanted = match (canned, input.access_control_policy.as_ref()) {
-        (Some(_), Some(_)) => return Err(both_sent()),
-        (Some(canned), None) => canned.unwrap_or(bucket.granted_access),
-        (None, Some(policy)) => access_of(policy, &bucket.owner).and_then(|access| {
-            access.ok_or_else(|| s3_error(S3ErrorCode::NotImplemented, BUCKET_ACLS))
-        })?,
-        (None, None) => return Err(none_sent()),
+    let acl = input.acl.as_ref().map(|acl| acl.as_str());
+    let wanted = match sent_list(acl, input.access_control_policy.as_ref(), &bucket)? {
+        Canned::Is(access) => access,
+        Canned::OfOwner => bucket.granted_access,
+        Canned::Other => return Err(s3_error(S3ErrorCode::NotImplemented, BUCKET_ACLS)),
     };
     if wanted == Access::Public {
-        check_block("public-read", is_blocking)?;
+        check_block("public-read", blocks_public_acls(&bucket))?;
     }
     let change =
         BucketChange { access: Some(wanted), may_be_hidden: true, ..BucketChange::default() };
@@ -214,44 +219,44 @@ pub(super) async fn put_object_acl(
 ) -> S3Result<PutObjectAclOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let canned = input.acl.as_ref().map(|acl| acl.as_str());
+    let acl = input.acl.as_ref().map(|acl| acl.as_str());
     let stored = Stored::of(&input.bucket, &input.key, input.version_id.as_deref())?;
     let change = |bucket: &Bucket, attributes: StoredAttributes| {
-        let is_blocking = bucket.public_access_block.is_some_and(|it| it.block_public_acls);
-        let wanted = match (canned, input.access_control_policy.as_ref()) {
-            (Some(_), Some(_)) => return Err(both_sent()),
-            (Some(canned), None) => {
-                check_block(canned, is_blocking)?;
-                object_access(canned)?
-            }
-            (None, Some(policy)) => access_of(policy, &bucket.owner)?
-                .ok_or_else(|| s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS))?,
-            (None, None) => return Err(none_sent()),
-        };
-        match (bucket.access, wanted) {
-            (Access::Public, Access::Public) => Ok(attributes),
-            (Access::Public, Access::Private) if canned.is_some_and(is_of_owner) => Ok(attributes),
-            (Access::Public, Access::Private) => {
+        let list = sent_list(acl, input.access_control_policy.as_ref(), bucket)?;
+        match (bucket.access, list) {
+            (_, Canned::Other) | (Access::Public, Canned::Is(Access::Private)) => {
                 Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS))
             }
-            (Access::Private, Access::Public) => {
-                check_block("public-read", is_blocking)?;
-                let may = caller.authorize(&app.catalog, bucket, Scope::Read);
-                may.map_err(|error| to_s3_error(&error))?;
+            (Access::Public, _) => Ok(attributes),
+            (Access::Private, Canned::Is(Access::Public)) => {
+                check_block("public-read", blocks_public_acls(bucket))?;
+                require_publishing(app, &caller, bucket)?;
                 Ok(StoredAttributes { is_public: true, ..attributes })
             }
-            (Access::Private, Access::Private) => {
-                Ok(StoredAttributes { is_public: false, ..attributes })
-            }
+            (Access::Private, _) => Ok(StoredAttributes { is_public: false, ..attributes }),
         }
     };
     rewrite(app, &caller, stored, Scope::Upload, change).await?;
     Ok(PutObjectAclOutput::default())
 }
 
-/// Returns whether a canned list grants nothing to everyone and takes nothing from them.
-fn is_of_owner(value: &str) -> bool {
-    canned(value).is_ok_and(|canned| canned == Canned::OfOwner)
+/// Returns the list that a request sends, by its name or as a policy.
+fn sent_list(
+    acl: Option<&str>,
+    policy: Option<&AccessControlPolicy>,
+    bucket: &Bucket,
+) -> S3Result<Canned> {
+    match (acl, policy) {
+        (Some(_), Some(_)) => Err(both_sent()),
+        (Some(acl), None) => {
+            check_block(acl, blocks_public_acls(bucket))?;
+            canned(acl)
+        }
+        (None, Some(policy)) => {
+            Ok(access_of(policy, &bucket.owner)?.map_or(Canned::Other, Canned::Is))
+        }
+        (None, None) => Err(none_sent()),
+    }
 }
 
 fn both_sent() -> S3Error {
