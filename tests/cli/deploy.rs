@@ -169,9 +169,11 @@ fn unusable_data_folder_error_suggests_a_command() {
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     };
-    // The original binary may be in a folder that only its owner can enter.
+    // The original binary may be in a folder that only its owner can enter. A copy that is written by this process cannot
+    // be executed while a concurrent test forks, because its child inherits the open file (ETXTBSY).
     let binary = folder.parent().join("trug");
-    fs::copy(trug_binary(), &binary).expect("it can be copied");
+    let copied = Command::new("cp").arg(trug_binary()).arg(&binary).status();
+    assert!(copied.expect("cp runs").success());
     // Every user can enter, only root can write.
     for path in [folder.parent(), &closed, &closed.join("data")] {
         mode(path, 0o555);
@@ -185,7 +187,7 @@ fn unusable_data_folder_error_suggests_a_command() {
         if is_root {
             command.uid(NOBODY).gid(NOBODY);
         }
-        let output = command.output().expect("everybody may run the copy");
+        let output = command.output().expect("every user can run the copy");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&format!("trug runs as user {user}")), "{said}");

@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use image::imageops::{self, FilterType};
+use image::imageops::FilterType;
 use image::{DynamicImage, Rgb, RgbImage, Rgba, RgbaImage};
 use images::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render};
 use tempfile::TempDir;
@@ -61,12 +61,12 @@ impl Original {
 
     /// Returns the picture scaled down on a background.
     fn shrunk(&self, (width, height): (u32, u32), ground: u8) -> RgbImage {
-        let seen = on_ground(&self.seen, ground);
-        imageops::resize(&seen, width, height, FilterType::Lanczos3)
+        let seen = DynamicImage::from(on_ground(&self.seen, ground));
+        seen.resize_exact(width, height, FilterType::Lanczos3).into_rgb8()
     }
 
     fn grounds(&self) -> &'static [u8] {
-        if self.seen.pixels().all(|pixel| pixel[3] == 255) { &[0] } else { &[0, 128, 255] }
+        if is_opaque(&self.seen) { &[0] } else { &[0, 128, 255] }
     }
 
     /// Renders the picture with both and compares.
@@ -115,7 +115,15 @@ impl Original {
     }
 }
 
+fn is_opaque(picture: &RgbaImage) -> bool {
+    picture.as_raw().iter().skip(3).step_by(4).all(|alpha| *alpha == u8::MAX)
+}
+
+/// Methods of `DynamicImage`, unlike functions on generic images, are compiled with optimizations.
 fn on_ground(picture: &RgbaImage, ground: u8) -> RgbImage {
+    if is_opaque(picture) {
+        return DynamicImage::from(picture.clone()).into_rgb8();
+    }
     RgbImage::from_fn(picture.width(), picture.height(), |x, y| {
         let Rgba([red, green, blue, alpha]) = *picture.get_pixel(x, y);
         Rgb([red, green, blue].map(|value| {
@@ -234,7 +242,7 @@ fn photo_with_exif_orientation_meets_quality() {
     let head = [0xff, 0xd8, 0xff, 0xe1, 0, tag.len() as u8 + 2];
     let file = folder.path().join("turned.jpg");
     fs::write(&file, [&head[..], tag, &plain[2..]].concat()).unwrap();
-    let seen = imageops::rotate90(&upright.seen);
+    let seen = DynamicImage::from(upright.seen.clone()).rotate90().into_rgba8();
     Original { file, seen, more: &[] }.compare(&Task { width: 300, ..WEBP_400 });
 }
 
@@ -273,21 +281,21 @@ fn quality_check_detects_visible_defects() {
     let theirs = on_ground(&seen_by_vips(&theirs, folder.path()), 0);
     let shrunk = original.shrunk(theirs.dimensions(), 0);
     let least = likeness(&shrunk, &theirs) - WEBP_400.margin;
-    let seen = on_ground(&original.seen, 0);
+    let seen = DynamicImage::from(on_ground(&original.seen, 0));
     let (width, height) = shrunk.dimensions();
-    let resized = |filter| imageops::resize(&seen, width, height, filter);
+    let resized =
+        |seen: &DynamicImage, filter| seen.resize_exact(width, height, filter).into_rgb8();
     let lower = original.made(&Task { quality: Some(70), ..WEBP_400 });
     let lower = image::load_from_memory(&lower).unwrap().to_rgb8();
     // Shifted by half a pixel of the small picture.
-    let shifted = imageops::crop_imm(&seen, 5, 0, seen.width() - 5, seen.height()).to_image();
-    let shifted = imageops::resize(&shifted, width, height, FilterType::Lanczos3);
-    let dark = DynamicImage::from(shrunk.clone()).brighten(-8).to_rgb8();
+    let shifted = seen.crop_imm(5, 0, seen.width() - 5, seen.height());
+    let whole = DynamicImage::from(shrunk.clone());
     for (fault, picture) in [
         ("less quality", lower),
-        ("nothing averaged", resized(FilterType::Nearest)),
-        ("blurred", imageops::blur(&shrunk, 0.8)),
-        ("shifted", shifted),
-        ("too dark", dark),
+        ("nothing averaged", resized(&seen, FilterType::Nearest)),
+        ("blurred", whole.blur(0.8).into_rgb8()),
+        ("shifted", resized(&shifted, FilterType::Lanczos3)),
+        ("too dark", whole.brighten(-8).into_rgb8()),
     ] {
         let found = likeness(&shrunk, &picture);
         println!("{fault}: {found:.1}, where {least:.1} is wanted");
