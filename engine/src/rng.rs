@@ -5,6 +5,9 @@
 
 use std::sync::Mutex;
 
+use rustix::io::retry_on_intr;
+use rustix::rand::{GetRandomFlags, getrandom};
+
 /// Source of random bytes.
 pub trait Rng: Send + Sync {
     /// Fills `bytes` with random bytes.
@@ -31,7 +34,7 @@ pub trait Rng: Send + Sync {
     }
 }
 
-/// Cryptographic generator of the operating system.
+/// Cryptographic generator of the operating system: the system call `getrandom`, which requires no `/dev`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRng;
 
@@ -42,7 +45,12 @@ impl Rng for SystemRng {
         reason = "without random bytes nothing that follows would be safe"
     )]
     fn fill(&self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("the operating system gives random bytes");
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let rest = &mut bytes[filled..];
+            let read = retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty()));
+            filled += read.expect("getrandom fails on kernels before Linux 3.17 only");
+        }
     }
 }
 
