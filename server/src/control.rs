@@ -18,6 +18,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -125,7 +126,17 @@ impl Drop for SocketFile {
 
 /// Performs a request in the server that has the store of this data folder open. `watch` receives the progress of a
 /// long request.
-pub async fn call(
+///
+/// The future is boxed because an `async fn` is compiled into each crate that awaits it.
+pub fn call<'a>(
+    data: &'a Path,
+    request: &'a AdminRequest,
+    watch: &'a mut ProgressCallback<'_>,
+) -> Pin<Box<dyn Future<Output = Result<AdminResponse, ControlError>> + 'a>> {
+    Box::pin(exchange(data, request, watch))
+}
+
+async fn exchange(
     data: &Path,
     request: &AdminRequest,
     watch: &mut ProgressCallback<'_>,

@@ -59,5 +59,5 @@ pub mod webhooks;
 pub use self::config::Config;
 pub use self::dispatch::HttpService;
 pub use self::start::{
-    ConfigChange, InheritedSockets, ServeError, ServeOptions, StartupReport, serve,
+    ConfigChange, InheritedSockets, ServeError, ServeOptions, StartupHook, StartupReport, serve,
 };

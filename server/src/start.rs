@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -85,6 +86,9 @@ pub struct StartupReport {
     pub has_accounts: bool,
 }
 
+/// Receiver of the report of a started server.
+pub type StartupHook = Box<dyn FnOnce(&StartupReport) + Send>;
+
 /// Error of startup or of a running server.
 #[derive(Debug)]
 pub enum ServeError {
@@ -96,22 +100,26 @@ pub enum ServeError {
     Close(engine::Error),
 }
 
-/// Serves until it is stopped, then closes the store.
-pub async fn serve(
+/// Serves until it is stopped, then closes the store. `started` is called once requests are accepted.
+///
+/// The future is boxed because an `async fn` is compiled into each crate that awaits it: here the whole server.
+pub fn serve(
     service: ServeOptions,
     stop: watch::Receiver<Shutdown>,
-    started: impl FnOnce(&StartupReport),
-) -> Result<(), ServeError> {
-    let store = service.store.clone();
-    let served = serve_open(service, stop, started).await;
-    let closed = blocking(move || store.close()).await.map_err(ServeError::Close);
-    served.and(closed)
+    started: StartupHook,
+) -> Pin<Box<dyn Future<Output = Result<(), ServeError>> + Send>> {
+    Box::pin(async move {
+        let store = service.store.clone();
+        let served = serve_open(service, stop, started).await;
+        let closed = blocking(move || store.close()).await.map_err(ServeError::Close);
+        served.and(closed)
+    })
 }
 
 async fn serve_open(
     service: ServeOptions,
     stop: watch::Receiver<Shutdown>,
-    started: impl FnOnce(&StartupReport),
+    started: StartupHook,
 ) -> Result<(), ServeError> {
     let ServeOptions { store, data, config, clock, rng, changes, inherited } = service;
     let (listener, listen) = match inherited.listen {
@@ -396,11 +404,16 @@ mod tests {
         let store = service.store.clone();
         let (stop, stopped) = watch::channel(Shutdown::Running);
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        let server = tokio::spawn(serve(service, stopped, move |started| {
-            assert!(started.set_up_link.is_some());
-            assert_eq!(started.public_url, PublicUrl::from_listener(Scheme::Http, started.listen));
-            sender.send(started.listen).unwrap();
-        }));
+        let server = tokio::spawn(serve(
+            service,
+            stopped,
+            Box::new(|started| {
+                assert!(started.set_up_link.is_some());
+                let listen_url = PublicUrl::from_listener(Scheme::Http, started.listen);
+                assert_eq!(started.public_url, listen_url);
+                sender.send(started.listen).unwrap();
+            }),
+        ));
         let listen = receiver.await.unwrap();
 
         assert!(ask(listen, "GET /-/health").await.starts_with("HTTP/1.1 200 OK"));
@@ -450,7 +463,8 @@ mod tests {
         let mut service = service(folder.path().to_owned());
         service.config.listen = taken.local_addr().unwrap();
         let (_stop, stopped) = watch::channel(Shutdown::Running);
-        let error = serve(service, stopped, |_| panic!("nothing starts")).await.unwrap_err();
+        let error =
+            serve(service, stopped, Box::new(|_| panic!("nothing starts"))).await.unwrap_err();
         assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
     }
 }

@@ -83,10 +83,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     runtime.spawn(reload.run());
     runtime.spawn(systemd::notify_stopping(stopped.clone()));
     runtime.spawn(systemd::send_watchdog_keepalives(service.store.clone()));
-    let served = runtime.block_on(server::serve(service, stopped, |started| {
-        announce(&data, &announced, &opened, started);
-    }));
-    served.map_err(with_hint)?;
+    let started =
+        Box::new(move |started: &StartupReport| announce(&data, &announced, &opened, started));
+    runtime.block_on(server::serve(service, stopped, started)).map_err(with_hint)?;
     tracing::info!("stopped");
     Ok(())
 }
