@@ -113,7 +113,7 @@ fn serve(address: &str, arguments: &Arguments) -> Result<(), String> {
             let _ = stop.send(Shutdown::Drain);
             std::future::pending::<()>().await;
         });
-        server::serve(service, stopped, |_| ()).await.map_err(text)
+        server::serve(service, stopped, Box::new(|_| ())).await.map_err(text)
     })
 }
 

@@ -5,7 +5,8 @@
 //! run: the difference is the cost of the requests, without the start. Counts of two runs differ by less than a
 //! hundredth as a rule, whatever the load of the machine, because time has no influence; kernel work is not counted.
 //!
-//! `instructions [--accept] [PROGRAM]` compares with `benches/instructions/accepted.json`, or writes it.
+//! `instructions [--accept] [PROGRAM]` compares with `benches/instructions/accepted.json`, or writes it. PROGRAM is by
+//! default the `trug` that was built together with this program, by the command in CONTRIBUTING.md.
 
 mod baseline;
 mod scenarios;
@@ -30,14 +31,14 @@ const SETTINGS: [(&str, &str); 3] = [
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
-    let (mut accept, mut program) = (false, counted_build());
+    let (mut accept, mut program) = (false, None);
     for word in words.by_ref() {
         match word.as_str() {
             "--accept" => accept = true,
-            other => program = PathBuf::from(other),
+            other => program = Some(PathBuf::from(other)),
         }
     }
-    match compare(&program, accept) {
+    match program.map_or_else(counted_build, Ok).and_then(|program| compare(&program, accept)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -47,18 +48,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the binary built by `cargo build --profile counted`: this program is `debug/examples/instructions` next to
-/// it.
-fn counted_build() -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_default();
-    own.ancestors().nth(3).unwrap_or(Path::new("target")).join("counted/trug")
+/// Returns `debug/trug`, if this program, `debug/examples/instructions`, was built with `profile.toml`, which turns off
+/// debug assertions.
+fn counted_build() -> Result<PathBuf, String> {
+    if cfg!(debug_assertions) {
+        let build = "cargo build --workspace --bin trug --example instructions";
+        return Err(format!("not optimized: {build} --config benches/instructions/profile.toml"));
+    }
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(own.ancestors().nth(2).unwrap_or(Path::new(".")).join("trug"))
 }
 
 /// Counts all scenarios; returns whether all are within their bounds.
 fn compare(program: &Path, accept: bool) -> Result<bool, String> {
     if !program.exists() {
-        let build = "cargo build --profile counted";
-        return Err(format!("{} is missing: {build}", program.display()));
+        return Err(format!("{} is missing", program.display()));
     }
     let compiler = baseline::compiler()?;
     let mut now = Baseline { compiler, instructions: Default::default() };

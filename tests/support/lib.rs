@@ -17,7 +17,6 @@ pub mod searched_store;
 pub mod secure;
 pub mod server_process;
 pub mod signed;
-#[cfg(feature = "otel")]
 pub mod spans;
 pub mod wire;
 pub mod world;
