@@ -97,11 +97,17 @@ async function audited(page, name) {
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
     found.push(...(await findings(page, scheme === "dark" ? OF_COLOURS : undefined)).map((it) => `${name}, ${scheme}: ${it}`));
-    await shot(page, `${name}-${scheme}`);
-    if (options.shots) await whole(page, `${name}-${scheme}`);
+    await pictured(page, `${name}-${scheme}`);
   }
   await page.emulateMedia({ colorScheme: "light" });
   return found;
+}
+
+/** Keeps screenshots of a view, if they are requested. */
+async function pictured(page, name) {
+  if (!options.shots) return;
+  await shot(page, name);
+  await whole(page, name);
 }
 
 /** Checks views, one after the other. @param {"wide" | "narrow"} kind @param {(context: any) => Promise<any>} [begin] opens the page of the viewer */
@@ -124,8 +130,10 @@ export async function look(kind, views = VIEWS, begin = (how) => open("about:bla
         complaints.push(...await audited(page, name));
         continue;
       }
-      await shot(page, `${name}-${kind}`);
-      if (options.shots) await whole(page, `${name}-${kind}`);
+      await pictured(page, `${name}-${kind}`);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await pictured(page, `${name}-${kind}-dark`);
+      await page.emulateMedia({ colorScheme: "light" });
     } catch (error) {
       // The others are checked all the same.
       complaints.push(`${name}, ${kind}: ${error.message}`);
