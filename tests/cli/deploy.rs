@@ -169,8 +169,8 @@ fn unusable_data_folder_error_suggests_a_command() {
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     };
-    // The original binary may be in a folder that only its owner can enter. A copy that is written by this process cannot
-    // be executed while a concurrent test forks, because its child inherits the open file (ETXTBSY).
+    // The original binary may be in a folder that only its owner can enter. A copy that this process writes itself
+    // cannot be executed while a concurrent test forks, whose child inherits the open file (ETXTBSY).
     let binary = folder.parent().join("trug");
     let copied = Command::new("cp").arg(trug_binary()).arg(&binary).status();
     assert!(copied.expect("cp runs").success());
