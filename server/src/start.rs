@@ -100,7 +100,8 @@ pub enum ServeError {
     Close(engine::Error),
 }
 
-/// Serves until it is stopped, then closes the store. `started` is called once requests are accepted.
+/// Serves until it is stopped, then closes the store. `started` is called when the sockets listen and the catalog is
+/// read.
 ///
 /// The future is boxed because an `async fn` is compiled into each crate that awaits it: here the whole server.
 pub fn serve(

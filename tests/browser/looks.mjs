@@ -94,18 +94,24 @@ const OF_COLOURS = ["color-contrast", "link-in-text-block"];
 /** Violations of a wide page, in the light and the dark theme. */
 async function audited(page, name) {
   const found = [];
-  for (const scheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme: scheme });
+  await inBothSchemes(page, async (scheme) => {
     found.push(...(await findings(page, scheme === "dark" ? OF_COLOURS : undefined)).map((it) => `${name}, ${scheme}: ${it}`));
-    await pictured(page, `${name}-${scheme}`);
-  }
-  await page.emulateMedia({ colorScheme: "light" });
+    if (options.shots) await pictured(page, `${name}-${scheme}`);
+  });
   return found;
 }
 
-/** Keeps screenshots of a view, if they are requested. */
+/** @param {(scheme: "light" | "dark") => Promise<void>} act */
+async function inBothSchemes(page, act) {
+  for (const scheme of /** @type {const} */ (["light", "dark"])) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await act(scheme);
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Keeps screenshots of a view. */
 async function pictured(page, name) {
-  if (!options.shots) return;
   await shot(page, name);
   await whole(page, name);
 }
@@ -130,10 +136,7 @@ export async function look(kind, views = VIEWS, begin = (how) => open("about:bla
         complaints.push(...await audited(page, name));
         continue;
       }
-      await pictured(page, `${name}-${kind}`);
-      await page.emulateMedia({ colorScheme: "dark" });
-      await pictured(page, `${name}-${kind}-dark`);
-      await page.emulateMedia({ colorScheme: "light" });
+      if (options.shots) await inBothSchemes(page, (scheme) => pictured(page, `${name}-${kind}-${scheme}`));
     } catch (error) {
       // The others are checked all the same.
       complaints.push(`${name}, ${kind}: ${error.message}`);
