@@ -48,6 +48,7 @@ mod s3;
 pub mod searches;
 pub mod session_cookie;
 pub mod set_up_link;
+mod sockets;
 mod start;
 pub mod state;
 pub mod thumbnails;
@@ -58,6 +59,5 @@ pub mod webhooks;
 
 pub use self::config::Config;
 pub use self::dispatch::HttpService;
-pub use self::start::{
-    ConfigChange, InheritedSockets, ServeError, ServeOptions, StartupHook, StartupReport, serve,
-};
+pub use self::sockets::{InheritedSockets, ListenError};
+pub use self::start::{ConfigChange, ServeError, ServeOptions, StartupHook, StartupReport, serve};

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use engine::clock::Clock;
 use engine::rng::Rng;
 use http::{Request, Response};
 use hyper::service::service_fn;
-use listener::accept::{DrainReport, Shutdown, accept};
+use listener::accept::{Shutdown, accept};
 use listener::acme::AcmeRenewer;
 use listener::incoming_body::IncomingBody;
 use listener::ip_network::{any_contains, is_local_or_trusted};
@@ -26,7 +26,6 @@ use listener::options::ConnectionOptions;
 use listener::tls::{TlsConfigCell, TlsIdentity};
 use protocol::destination::Scheme;
 use protocol::public_url::PublicUrl;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use usage::registry::ListenerKind;
 use usage::spans::OtlpSpanExporter;
@@ -36,6 +35,7 @@ use crate::admin::AdminService;
 use crate::config::Config;
 use crate::control::ControlSocket;
 use crate::dispatch::HttpService;
+use crate::sockets::{InheritedSockets, ListenError, Socket, Sockets};
 use crate::state::AppState;
 use crate::upkeep::BackgroundTasks;
 
@@ -52,13 +52,6 @@ pub struct ServeOptions {
     pub changes: Option<mpsc::Receiver<ConfigChange>>,
     /// Sockets that already listen.
     pub inherited: InheritedSockets,
-}
-
-/// Inherited listening sockets, used instead of opening new ones.
-#[derive(Debug, Default)]
-pub struct InheritedSockets {
-    pub listen: Option<std::net::TcpListener>,
-    pub upload_listen: Option<std::net::TcpListener>,
 }
 
 /// Configuration change of a running server.
@@ -86,13 +79,29 @@ pub struct StartupReport {
     pub has_accounts: bool,
 }
 
+impl StartupReport {
+    fn new(state: &AppState, sockets: &Sockets, scheme: Scheme) -> Self {
+        let public_url = state.public_url.clone();
+        let set_up_link = state.issue_set_up_link();
+        Self {
+            listen: sockets.public.address,
+            upload_listen: sockets.premium.as_ref().map(|socket| socket.address),
+            admin_listen: sockets.admin.as_ref().map(|socket| socket.address),
+            scheme,
+            set_up_link: set_up_link.map(|path| public_url.as_str().to_owned() + &path),
+            public_url,
+            has_accounts: !state.catalog.accounts().is_empty(),
+        }
+    }
+}
+
 /// Receiver of the report of a started server.
 pub type StartupHook = Box<dyn FnOnce(&StartupReport) + Send>;
 
 /// Error of startup or of a running server.
 #[derive(Debug)]
 pub enum ServeError {
-    Listen(SocketAddr, io::Error),
+    Listen(ListenError),
     Control(PathBuf, io::Error),
     /// ACME storage in the data folder.
     Acme(PathBuf, io::Error),
@@ -118,121 +127,130 @@ pub fn serve(
 }
 
 async fn serve_open(
-    service: ServeOptions,
+    options: ServeOptions,
     stop: watch::Receiver<Shutdown>,
     started: StartupHook,
 ) -> Result<(), ServeError> {
-    let ServeOptions { store, data, config, clock, rng, changes, inherited } = service;
-    let (listener, listen) = match inherited.listen {
-        Some(socket) => taken(socket, config.listen)?,
-        None => bind(config.listen).await?,
-    };
-    let upload_listener = match (inherited.upload_listen, config.upload_listen) {
-        (Some(socket), address) => Some(taken(socket, address.unwrap_or(config.listen))?),
-        (None, Some(address)) => Some(bind(address).await?),
-        (None, None) => None,
-    };
-    let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
-    let admin_listener = bind_if(config.admin_listen).await?;
-    let admin_listen = admin_listener.as_ref().map(|(_, listen)| *listen);
+    let ServeOptions { store, data, config, clock, rng, changes, inherited } = options;
+    let sockets = Sockets::open(inherited, &config).map_err(ServeError::Listen)?;
+    let (tls, acme) = open_tls(&config, &data, &clock)?;
+    let otlp_tls = config.otlp.as_ref().map(|_| config.webhook_roots.client()).transpose();
+    let otlp_tls = otlp_tls.map_err(|why| {
+        ServeError::Catalog(CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))
+    })?;
     let scheme = config.scheme();
-    let public_url = config.public_url.clone();
-    let public_url = public_url.unwrap_or_else(|| PublicUrl::from_listener(scheme, listen));
-    let tls = config.tls.as_ref().map(|identity| Arc::new(TlsConfigCell::new(identity)));
-    let (tls, acme) = match config.acme.clone() {
-        Some(settings) => {
-            let begun = AcmeRenewer::open(&data, settings, clock.clone());
-            let (tls, acme) = begun.map_err(|error| ServeError::Acme(data.clone(), error))?;
-            (Some(tls), Some(acme))
-        }
-        None => (tls, None),
-    };
-    let options = ConnectionOptions {
+    let url = config.public_url.clone();
+    let url = url.unwrap_or_else(|| PublicUrl::from_listener(scheme, sockets.public.address));
+    let connections = ConnectionOptions {
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
         drain: config.drain.into(),
         tls,
         ..ConnectionOptions::new()
     };
-    let otlp_tls = config.otlp.as_ref().map(|_| config.webhook_roots.client()).transpose();
-    let otlp_tls = otlp_tls.map_err(|why| {
-        ServeError::Catalog(CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))
-    })?;
-    let url = public_url.clone();
-    let end_ms = config.tls.as_ref().and_then(TlsIdentity::not_after_ms);
+    let certificate_end_ms = config.tls.as_ref().and_then(TlsIdentity::not_after_ms);
     let open = move || AppState::new(store, config, url, clock, rng);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
-    state.metrics.certificate.set_expiry(end_ms);
+    state.metrics.certificate.set_expiry(certificate_end_ms);
     // Absolute path, for displayed command lines; falls back to the given path.
     let folder = std::path::absolute(&data).unwrap_or_else(|_| data.clone());
     state.data_folder.get_or_init(|| folder);
-    let options = ConnectionOptions { exempt: exempt(&state), ..options };
+    let connections = ConnectionOptions { exempt: exempt(&state), ..connections };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
-    let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
-    let has_accounts = !state.catalog.accounts().is_empty();
-    started(&StartupReport {
-        listen,
-        upload_listen,
-        admin_listen,
-        scheme,
-        public_url,
-        set_up_link,
-        has_accounts,
-    });
+    started(&StartupReport::new(&state, &sockets, scheme));
 
     let certificate = state.metrics.certificate.clone();
-    let _getting = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
+    let _renewal = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
     let span_exporter = (state.config().otlp.as_ref().zip(otlp_tls))
         .map(|(otlp, tls)| OtlpSpanExporter::start(otlp, tls));
-    let changing = change(changes, state.clone(), options.clone());
-    let options_of = |entrance| {
-        let counts = state.metrics.connections(entrance).clone();
-        ConnectionOptions { counts, ..options.clone() }
-    };
-    let bounds = options_of(ListenerKind::Public);
-    let answer = |app: HttpService| {
-        move |request| {
-            let app = app.clone();
-            async move { Ok(app.call(request).await) }
-        }
-    };
-    let public = serve_at(listener, answer(HttpService::new(state.clone())), bounds, stop.clone());
-    let premium = async {
-        let Some((listener, _)) = upload_listener else { return DrainReport { cut_off: 0 } };
-        let bounds = options_of(ListenerKind::Premium);
-        serve_at(listener, answer(HttpService::new(state.premium())), bounds, stop.clone()).await
-    };
-    let admin = async {
-        let Some((listener, _)) = admin_listener else { return DrainReport { cut_off: 0 } };
-        // Plain HTTP: the listener is for this machine or the operator's own network.
-        let bounds = ConnectionOptions { tls: None, ..options_of(ListenerKind::Admin) };
-        let app = AdminService::new(state.clone());
-        let answer = move |request| {
-            let app = app.clone();
-            async move { Ok(app.call(request).await) }
-        };
-        serve_at(listener, answer, bounds, stop.clone()).await
-    };
-    let mut stopping = stop.clone();
-    let announce = async {
-        tokio::select! {
-            _ = stopping.wait_for(|it| *it != Shutdown::Running) => {}
-            () = changing => {}
-        }
-        state.start_draining();
-    };
-    let upkeep = BackgroundTasks::start(&state);
-    let control = control.serve(state.clone(), stop.clone());
-    let (public, premium, admin, (), ()) = tokio::join!(public, premium, admin, control, announce);
-    upkeep.stop().await;
+    let background = BackgroundTasks::start(&state);
+    let (cut_off, (), ()) = tokio::join!(
+        serve_sockets(sockets, &state, &connections, &stop),
+        control.serve(state.clone(), stop.clone()),
+        apply_changes(changes, &state, &connections, stop.clone()),
+    );
+    background.stop().await;
     if let Some(exporter) = span_exporter {
         exporter.stop().await;
     }
-    let cut_off = public.cut_off + premium.cut_off + admin.cut_off;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "drain timeout: connections closed");
     }
     Ok(())
+}
+
+/// Returns the certificate of the listeners, and its renewal if it comes from an ACME authority.
+fn open_tls(
+    config: &Config,
+    data: &Path,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Option<Arc<TlsConfigCell>>, Option<AcmeRenewer>), ServeError> {
+    let Some(settings) = config.acme.clone() else {
+        return Ok((config.tls.as_ref().map(|it| Arc::new(TlsConfigCell::new(it))), None));
+    };
+    let opened = AcmeRenewer::open(data, settings, clock.clone());
+    let (tls, acme) = opened.map_err(|error| ServeError::Acme(data.to_owned(), error))?;
+    Ok((Some(tls), Some(acme)))
+}
+
+/// Serves requests until the server is stopped. Returns the number of connections that were cut off.
+async fn serve_sockets(
+    sockets: Sockets,
+    state: &AppState,
+    connections: &ConnectionOptions,
+    stop: &watch::Receiver<Shutdown>,
+) -> usize {
+    let options = |listener| {
+        let counts = state.metrics.connections(listener).clone();
+        ConnectionOptions { counts, ..connections.clone() }
+    };
+    let answer = |service: HttpService| {
+        move |request| {
+            let service = service.clone();
+            async move { Ok(service.call(request).await) }
+        }
+    };
+    let public = {
+        let (answer, options) =
+            (answer(HttpService::new(state.clone())), options(ListenerKind::Public));
+        serve_socket(Some(sockets.public), answer, options, stop.clone())
+    };
+    let premium = {
+        let (answer, options) =
+            (answer(HttpService::new(state.premium())), options(ListenerKind::Premium));
+        serve_socket(sockets.premium, answer, options, stop.clone())
+    };
+    let admin = {
+        let service = AdminService::new(state.clone());
+        let answer = move |request| {
+            let service = service.clone();
+            async move { Ok(service.call(request).await) }
+        };
+        // Plain HTTP: the listener is for this machine or the operator's own network.
+        let options = ConnectionOptions { tls: None, ..options(ListenerKind::Admin) };
+        serve_socket(sockets.admin, answer, options, stop.clone())
+    };
+    let (public, premium, admin) = tokio::join!(public, premium, admin);
+    public + premium + admin
+}
+
+/// Serves one socket until it is stopped. Returns the number of connections that were cut off.
+async fn serve_socket<A, F, B>(
+    socket: Option<Socket>,
+    answer: A,
+    options: ConnectionOptions,
+    stop: watch::Receiver<Shutdown>,
+) -> usize
+where
+    A: Fn(Request<Body>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let Some(socket) = socket else { return 0 };
+    // The response future is not wrapped: hyper moves it twice for every request.
+    let service = service_fn(move |request: Request<IncomingBody>| answer(request.map(Body::new)));
+    accept(socket.listener, service, options, stop).await.cut_off
 }
 
 /// Returns the predicate of addresses exempt from the connection limit.
@@ -245,77 +263,39 @@ fn exempt(state: &AppState) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
     })
 }
 
-/// Applies configuration changes while requests are served.
-async fn change(
+/// Applies configuration changes until the server is stopped, then starts the drain of requests in flight.
+async fn apply_changes(
     changes: Option<mpsc::Receiver<ConfigChange>>,
-    state: AppState,
-    options: ConnectionOptions,
+    state: &AppState,
+    connections: &ConnectionOptions,
+    mut stop: watch::Receiver<Shutdown>,
 ) {
-    if let Some(mut changes) = changes {
-        while let Some(ConfigChange { config, done }) = changes.recv().await {
-            if let Some((tls, identity)) = options.tls.as_ref().zip(config.tls.as_ref()) {
-                tls.replace(identity);
-                state.metrics.certificate.set_expiry(identity.not_after_ms());
+    let apply = async {
+        if let Some(mut changes) = changes {
+            while let Some(ConfigChange { config, done }) = changes.recv().await {
+                if let Some((tls, identity)) = connections.tls.as_ref().zip(config.tls.as_ref()) {
+                    tls.replace(identity);
+                    state.metrics.certificate.set_expiry(identity.not_after_ms());
+                }
+                connections.drain.set(config.drain);
+                state.reload(config);
+                // The sender may not wait for the result.
+                let _ = done.send(());
             }
-            options.drain.set(config.drain);
-            state.reload(config);
-            // The sender may not wait for the result.
-            let _ = done.send(());
         }
+        std::future::pending().await
+    };
+    tokio::select! {
+        _ = stop.wait_for(|it| *it != Shutdown::Running) => {}
+        () = apply => {}
     }
-    std::future::pending().await
-}
-
-async fn bind_if(
-    address: Option<SocketAddr>,
-) -> Result<Option<(TcpListener, SocketAddr)>, ServeError> {
-    match address {
-        Some(address) => bind(address).await.map(Some),
-        None => Ok(None),
-    }
-}
-
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let refused = |error| ServeError::Listen(address, error);
-    let listener = TcpListener::bind(address).await.map_err(refused)?;
-    let listen = listener.local_addr().map_err(refused)?;
-    Ok((listener, listen))
-}
-
-/// Converts an inherited socket. `address` is the configured address that it replaces.
-fn taken(
-    socket: std::net::TcpListener,
-    address: SocketAddr,
-) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let refused = |error| ServeError::Listen(address, error);
-    socket.set_nonblocking(true).map_err(refused)?;
-    let listener = TcpListener::from_std(socket).map_err(refused)?;
-    let listen = listener.local_addr().map_err(refused)?;
-    Ok((listener, listen))
-}
-
-/// Serves one listener until it is stopped.
-async fn serve_at<A, F, B>(
-    listener: TcpListener,
-    answer: A,
-    options: ConnectionOptions,
-    stop: watch::Receiver<Shutdown>,
-) -> DrainReport
-where
-    A: Fn(Request<Body>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
-    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    // The response future is not wrapped: hyper moves it twice for every request.
-    let service = service_fn(move |request: Request<IncomingBody>| answer(request.map(Body::new)));
-    accept(listener, service, options, stop).await
+    state.start_draining();
 }
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Listen(error) => error.fmt(f),
             Self::Control(data, error) => {
                 write!(f, "cannot create the control socket in {}: {error}", data.display())
             }

@@ -45,6 +45,7 @@ const SERVER: &Layers = &[
     &["handlers", "control"],
     &["routes", "openapi", "upkeep", "s3"],
     &["dispatch", "admin"],
+    &["sockets"],
     &["start"],
 ];
 

@@ -224,6 +224,7 @@ mod tests {
     use std::io;
 
     use jobs::archive::{ExportReport, TruncatedList};
+    use server::ListenError;
     use server::management::{
         BackedUpView, CompactedView, DamageView, HistoryView, RefusedSegmentView,
         RefusedVersionView, ScrubbedView, UndeletedView,
@@ -241,7 +242,7 @@ mod tests {
         });
         let refused =
             |code: &str| ControlError::Refused { message: "no".into(), code: code.into() };
-        let taken = io::Error::from(io::ErrorKind::AddrInUse);
+        let error = io::Error::from(io::ErrorKind::AddrInUse);
         let address = "127.0.0.1:80".parse().unwrap();
         for (failure, exit) in [
             (Failure::from(damage.clone()), Exit::Damage),
@@ -255,7 +256,7 @@ mod tests {
             (Failure::from(refused("damaged")), Exit::Damage),
             (Failure::from(refused("not_found")), Exit::Failed),
             (Failure::from(ControlError::NotRunning), Exit::InUse),
-            (Failure::from(ServeError::Listen(address, taken)), Exit::Failed),
+            (Failure::from(ServeError::Listen(ListenError { address, error })), Exit::Failed),
         ] {
             assert_eq!(failure.exit(), exit, "{failure}");
         }

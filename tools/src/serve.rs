@@ -12,7 +12,7 @@ use engine::rng::SystemRng;
 use engine::{Create, OpenOptions, Store};
 use listener::accept::Shutdown;
 use protocol::public_url::PublicUrl;
-use server::{ServeError, ServeOptions, StartupReport};
+use server::{ListenError, ServeError, ServeOptions, StartupReport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -125,7 +125,7 @@ fn announce(data: &Path, store: &Store, opened: &Opened, started: &StartupReport
 fn with_hint(error: ServeError) -> Failure {
     let is_taken = matches!(
         &error,
-        ServeError::Listen(_, error) if error.kind() == std::io::ErrorKind::AddrInUse
+        ServeError::Listen(ListenError { error, .. }) if error.kind() == std::io::ErrorKind::AddrInUse
     );
     let failure = Failure::from(error);
     if is_taken { failure.with_hint("choose another address with --listen") } else { failure }

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::service::Service;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -27,7 +28,7 @@ use crate::per_ip_limit::ConnectionsPerIp;
 use crate::timeout_io::{Idleness, Timeouts};
 use crate::tls::TlsConfigCell;
 use crate::tls_accept::{NegotiatedTls, accept_tls};
-use crate::{http1, http2};
+use crate::{http1, http2, limits};
 
 /// State of an accept loop, sent through a `watch` channel. A dropped sender means [`Shutdown::Drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,18 @@ impl Listener for UnixListener {
     async fn first_byte(_: &Self::Io) -> io::Result<Option<u8>> {
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// Opens a listening socket.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // Otherwise a restart fails while connections of the process before are in TIME_WAIT.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(limits::ACCEPT_QUEUE_MAX)
 }
 
 /// Serves a listener until it is stopped.

@@ -23,6 +23,9 @@ pub const LINGERING_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum bytes that are read in that time. Large, because a client that sends 101 MiB reads nothing before it has
 /// sent them.
 pub const LINGERING_CLOSE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+/// Established connections that the system queues until they are accepted. It drops the others, whose clients retry
+/// after a second. Linux bounds the queue by `net.core.somaxconn`, 4096 by default.
+pub const ACCEPT_QUEUE_MAX: u32 = 4_096;
 /// Maximum connections. When all are taken, those that are idle longest are closed for new ones.
 pub const CONNECTIONS_MAX: usize = 8_192;
 /// Idle connections that are closed at a time for new ones, so that evictions are rare.

@@ -12,7 +12,6 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;
-use crate::limits;
 
 const SHORT: Duration = Duration::from_millis(150);
 const IDLE: Duration = Duration::from_millis(900);
@@ -61,7 +60,7 @@ struct Running {
 }
 
 async fn run(options: ConnectionOptions) -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, seen) = watch::channel(Shutdown::Running);
     let ended = tokio::spawn(accept(listener, service_fn(answer), options, seen));
@@ -256,7 +255,7 @@ async fn half_closed_client_gets_the_response() {
 
 /// Runs a service that never responds, and reports each request by a channel that closes when its response is dropped.
 async fn run_held() -> (SocketAddr, watch::Sender<Shutdown>, mpsc::UnboundedReceiver<Held>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, seen) = watch::channel(Shutdown::Running);
     let (begun, beginnings) = mpsc::unbounded_channel();
@@ -393,6 +392,18 @@ async fn drain_timeout_closes_connections() {
     tokio::time::sleep(SHORT / 3).await;
     drop(server.stop);
     assert_eq!(server.ended.await.unwrap(), DrainReport { cut_off: 1 });
+}
+
+#[tokio::test]
+async fn burst_of_connections_waits_for_a_busy_accept_loop() {
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nothing is accepted yet. A connection beyond the queue of the system would be retried after a second.
+    let connect = || std::net::TcpStream::connect_timeout(&address, SOON / 10).unwrap();
+    let connections: Vec<_> = (0..1_000).map(|_| connect()).collect();
+    for _ in &connections {
+        listener.accept().await.unwrap();
+    }
 }
 
 #[tokio::test]
