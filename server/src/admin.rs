@@ -8,9 +8,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::{Request, Response};
-use protocol::error::ApiError;
+use protocol::error::{ApiError, ErrorFormat};
 
-use crate::layers::ResponseContext;
+use crate::finish_response::finish_response;
 use crate::routes::{RouteMatch, RouteTable};
 use crate::state::AppState;
 
@@ -29,12 +29,17 @@ impl AdminService {
     /// Handles a request.
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, _) = request.into_parts();
-        let outgoing = ResponseContext::from_request(&head, self.state.next_request_id());
-        let request = Request::from_parts(head, Body::empty());
-        outgoing.finish(match self.routes.find(request.method(), request.uri().path()) {
-            RouteMatch::Found(route, _) => (route.handler)(self.state.clone(), request).await,
+        let id = self.state.request_ids.next();
+        let format = ErrorFormat::from_headers(&head.headers, Some(id));
+        let (method, uri) = (head.method.clone(), head.uri.clone());
+        let response = match self.routes.find(&method, uri.path()) {
+            RouteMatch::Found(route, _) => {
+                let request = Request::from_parts(head, Body::empty());
+                (route.handler)(self.state.clone(), request).await
+            }
             RouteMatch::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
             RouteMatch::NotFound => ApiError::not_found().into_response(),
-        })
+        };
+        finish_response(&method, uri.path(), id, format, response)
     }
 }

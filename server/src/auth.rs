@@ -24,9 +24,9 @@ use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, INVALID_API_KEY};
 use protocol::object_path::{ObjectPath, PathInBucket};
 use protocol::query::Query;
-use usage::request_meter::RequestMeter;
 
 use crate::own_pages::RequestOrigin;
+use crate::request_context::RoutedContext;
 use crate::state::{AppState, EndpointTier};
 
 /// Authenticated principal of a request.
@@ -34,8 +34,8 @@ use crate::state::{AppState, EndpointTier};
 pub struct Caller {
     account: Arc<Account>,
     credential: Credential,
-    /// Request accounting, for requests that count for the bucket they concern.
-    meter: Option<RequestMeter>,
+    /// Context of the request, which counts for the bucket it concerns; `None` for deliveries and for work without one.
+    request: Option<RoutedContext>,
     /// Client address.
     address: Option<IpAddr>,
 }
@@ -45,10 +45,7 @@ pub fn anonymous_actor(head: &Parts) -> Actor {
     Actor {
         kind: ActorKind::Session,
         address: client_ip(&head.extensions),
-        request_id: head
-            .extensions
-            .get::<RequestMeter>()
-            .map(|meter| meter.request_id().to_owned()),
+        request_id: RoutedContext::find(&head.extensions).map(|it| it.id().to_string()),
         ..Actor::default()
     }
 }
@@ -201,11 +198,11 @@ impl Caller {
 
     fn with_request_context(self, asking: PresentedCredentials<'_>) -> Self {
         let address = client_ip(asking.extensions);
-        Self { meter: asking.extensions.get().cloned(), address, ..self }
+        Self { request: RoutedContext::find(asking.extensions).cloned(), address, ..self }
     }
 
     fn unmetered(account: Arc<Account>, credential: Credential) -> Self {
-        Self { account, credential, meter: None, address: None }
+        Self { account, credential, request: None, address: None }
     }
 
     /// Returns the account of the key or session.
@@ -264,7 +261,7 @@ impl Caller {
             name: Some(name),
             account: Some(self.account.id.to_string()),
             address: self.address,
-            request_id: self.meter.as_ref().map(|meter| meter.request_id().to_owned()),
+            request_id: self.request.as_ref().map(|request| request.id().to_string()),
         }
     }
 
@@ -322,8 +319,8 @@ impl Caller {
         self.check_key(&bucket.name, scope)?;
         let role =
             catalog.bucket_role(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
-        if let Some(meter) = &self.meter {
-            meter.attribute_to(&bucket.traffic, catalog.now_ms());
+        if let Some(request) = &self.request {
+            request.meter().attribute_to(&bucket.traffic, catalog.now_ms());
         }
         if !role.allows(scope) {
             let role = role.as_str();

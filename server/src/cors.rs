@@ -1,18 +1,59 @@
-//! CORS of buckets with rules: preflights, and the headers of every response about such a bucket.
+//! CORS of buckets with rules or allowed origins: preflights, and the headers of every response about such a bucket.
 //!
 //! Guarantees: a response names an origin only if a rule allows the origin and the method of the request; credentials
-//! of browsers are never allowed. Non-goals: buckets without rules (`protocol::response_headers`).
+//! of browsers are never allowed. Non-goals: the default headers (`protocol::response_headers`).
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use catalog::{Bucket, CorsOrigins, CorsRule, rule_for};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response};
 use protocol::error::ApiError;
-use protocol::response_headers::allow_no_origin;
+use protocol::response_headers::{allow_no_origin, restrict_origins};
 
-use catalog::{Bucket, CorsRule, rule_for};
+/// CORS headers of a response.
+pub enum CorsHeaders {
+    /// Default headers, which the response has already.
+    Default,
+    /// Headers for the origins that the bucket allows, of a request with this `Origin`.
+    AllowedOrigins(Arc<Bucket>, Option<HeaderValue>),
+    /// Headers of the bucket's rules.
+    Rules(Box<CorsRequest>),
+}
+
+impl CorsHeaders {
+    /// Returns the CORS headers of the response to a request about a bucket. Errors about a bucket count as its
+    /// responses. `is_delivery`: allowed origins apply to deliveries and preflights only.
+    pub fn of(request: &Parts, bucket: Option<&Arc<Bucket>>, is_delivery: bool) -> Self {
+        let Some(bucket) = bucket else { return Self::Default };
+        if !bucket.cors_rules.is_empty() {
+            return Self::Rules(Box::new(CorsRequest::new(request, bucket.clone())));
+        }
+        let is_restricted = bucket.cors_origins != CorsOrigins::Any
+            && (is_delivery || request.method == Method::OPTIONS);
+        match is_restricted {
+            true => {
+                let origin = request.headers.get(header::ORIGIN).cloned();
+                Self::AllowedOrigins(bucket.clone(), origin)
+            }
+            false => Self::Default,
+        }
+    }
+
+    /// Writes the headers, replacing the default ones.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        match self {
+            Self::Default => {}
+            Self::AllowedOrigins(bucket, origin) => {
+                let is_allowed = |origin: &str| bucket.cors_origins.allow(origin);
+                restrict_origins(headers, is_allowed, origin.as_ref());
+            }
+            Self::Rules(request) => request.write(headers),
+        }
+    }
+}
 
 /// Request data that decides which origins may read the response about a bucket with CORS rules.
 pub struct CorsRequest {
@@ -26,9 +67,7 @@ pub struct CorsRequest {
 }
 
 impl CorsRequest {
-    /// Reads the CORS data of a request about a bucket; `None` if the bucket has no CORS rules.
-    pub fn of(request: &Parts, bucket: Option<&Arc<Bucket>>) -> Option<Self> {
-        let bucket = bucket.filter(|bucket| !bucket.cors_rules.is_empty())?.clone();
+    fn new(request: &Parts, bucket: Arc<Bucket>) -> Self {
         let header = |name: HeaderName| request.headers.get(name).cloned();
         let is_preflight = request.method == Method::OPTIONS;
         let (method, headers) = match is_preflight {
@@ -38,7 +77,7 @@ impl CorsRequest {
             ),
             false => (HeaderValue::from_str(request.method.as_str()).ok(), None),
         };
-        Some(Self { bucket, origin: header(header::ORIGIN), method, headers, is_preflight })
+        Self { bucket, origin: header(header::ORIGIN), method, headers, is_preflight }
     }
 
     /// Returns the matching rule and the origin to send.
@@ -64,8 +103,8 @@ impl CorsRequest {
         Ok(Response::new(Bytes::new()))
     }
 
-    /// Writes the headers of the matching rule, replacing the default ones.
-    pub fn write(&self, headers: &mut HeaderMap) {
+    /// Writes the headers of the matching rule.
+    fn write(&self, headers: &mut HeaderMap) {
         allow_no_origin(headers);
         headers.append(header::VARY, HeaderValue::from_static("origin"));
         let Some((rule, origin)) = self.allowed() else { return };

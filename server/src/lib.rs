@@ -1,10 +1,9 @@
 //! trug's server: the HTTP service over a store of the engine.
 //!
 //! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
-//! request passes through `listener` (limits on client resources), `layers` (final processing of every response),
-//! `dispatch` (direct delivery, and the rest through `routes`), a handler, and from there down: `intake`, `auth` and
-//! the other parts, `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the
-//! table.
+//! request passes through `listener` (limits on client resources), `routes` (its endpoint), `dispatch` (what concerns
+//! every request and response), `admission`, a handler, and from there down: `intake`, `auth` and the other parts,
+//! `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the table.
 //!
 //! Startup order: listen, so that an address in use is noticed first; read the catalog; open the control socket; report
 //! ready; serve requests. Shutdown order: report not ready; accept no new requests; drain those in flight; close the
@@ -23,12 +22,12 @@ mod damage_log;
 pub mod dispatch;
 pub mod fair_use;
 pub mod filing;
+mod finish_response;
 pub mod handlers;
 pub mod header_cache;
 pub mod intake;
 pub mod job_board;
 pub mod job_runner;
-mod layers;
 pub mod limits;
 pub mod management;
 pub mod metrics;
@@ -42,6 +41,7 @@ pub mod preferences;
 pub mod rate_limit;
 pub mod recent_uploads;
 pub mod replies;
+mod request_context;
 pub mod routes;
 #[cfg(feature = "s3")]
 mod s3;

@@ -1,25 +1,35 @@
-//! Route table of all endpoints except delivery and the S3 API, in the order of the specification.
+//! Route table of all endpoints, in the order of the specification, and the entry of a request: the S3 gateway,
+//! delivery, or a route.
 //!
-//! Guarantees: a path and a method have at most one route; the methods of a path are reported in one order. Non-goals:
-//! the endpoints, and the checks in front of them (`admission`).
+//! A GET or HEAD of an object is most of the load and has a single URL form, so it bypasses the table. Guarantees: a
+//! path that starts with a reserved segment is never taken for a bucket; every OPTIONS request is a preflight; a path
+//! and a method have at most one route; the methods of a path are reported in one order. Non-goals: the endpoints, and
+//! the checks in front of them (`admission`).
 
 use axum::body::Body;
 use axum::handler::Handler;
 use axum::response::Response;
+use http::request::Parts;
 use http::{Method, Request};
 use matchit::Router;
+use protocol::error::ApiError;
+use protocol::object_path::ObjectPath;
+use protocol::query::Query;
 use protocol::reserved_paths;
 use usage::operation::Operation;
 
 use crate::admission::Access;
-use crate::handlers::presigned_put::{OBJECT_METHODS, put_presigned};
+use crate::auth::presents_key;
+use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
     download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
-    recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload, usage_history,
-    usage_report, webhooks,
+    presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload,
+    usage_history, usage_report, webhooks,
 };
 use crate::path_params::PathParams;
+#[cfg(feature = "s3")]
+use crate::s3;
 use crate::state::AppState;
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -71,30 +81,39 @@ impl Verb {
     }
 }
 
-/// Builds routes: method, path, access, operation, handler.
+/// Defines a list of routes: method, paths, access, operation, handler. `documented as` also defines the OpenAPI
+/// description of their handlers.
 macro_rules! routes {
-    ($($method:ident $path:literal $access:ident $operation:ident $handler:expr;)*) => {
-        &[$(Route {
+    (
+        $routes:ident documented as $document:ident;
+        $($method:ident $($path:literal)+ $access:ident $operation:ident $module:ident::$handler:ident;)*
+    ) => {
+        /// OpenAPI description of endpoints.
+        #[derive(utoipa::OpenApi)]
+        #[openapi(paths($($module::$handler),*))]
+        pub struct $document;
+
+        routes! { $routes; $($method $($path)+ $access $operation $module::$handler;)* }
+    };
+    (
+        $routes:ident;
+        $($method:ident $($path:literal)+ $access:ident $operation:ident $module:ident::$handler:ident;)*
+    ) => {
+        static $routes: &[Route] = &[$($(Route {
             method: Verb::$method,
             path: $path,
             access: Access::$access,
             operation: Operation::$operation,
-            handler: |app, request| Box::pin(Handler::call($handler, request, app)),
-        }),*]
+            handler: |app, request| Box::pin(Handler::call($module::$handler, request, app)),
+        }),+),*];
     };
 }
 
-static ROUTES: &[Route] = routes! {
+routes! { ROUTES documented as EndpointsDocument;
     // Objects and folders: 4.2 upload, 4.3 delete, 4.5 use of a presigned URL, which carries its own authorization.
-    Post "/{bucket}" Upload Upload upload::upload;
-    Put "/{bucket}" Open Upload put_presigned;
-    Delete "/{bucket}" Management Delete delete::delete;
-    Post "/{bucket}/" Upload Upload upload::upload;
-    Put "/{bucket}/" Open Upload put_presigned;
-    Delete "/{bucket}/" Management Delete delete::delete;
-    Post "/{bucket}/{*path}" Upload Upload upload::upload;
-    Put "/{bucket}/{*path}" Open Upload put_presigned;
-    Delete "/{bucket}/{*path}" Management Delete delete::delete;
+    Post "/{bucket}/{*path}" "/{bucket}/" "/{bucket}" Upload Upload upload::upload;
+    Put "/{bucket}/{*path}" "/{bucket}/" "/{bucket}" Open Upload presigned_put::put_presigned;
+    Delete "/{bucket}/{*path}" "/{bucket}/" "/{bucket}" Management Delete delete::delete;
 
     // 4.4 presigned tokens, 4.6 list, 4.7 search.
     Get "/api/presigned-url" Management Presign presign::presign_token;
@@ -103,8 +122,7 @@ static ROUTES: &[Route] = routes! {
     Get "/api/search/{bucket}" Management Search search::search;
 
     // Resumable uploads. An upload is charged when it is created, regardless of the number of its chunks.
-    Post "/api/tus" Upload Tus tus::create;
-    Post "/api/tus/" Upload Tus tus::create;
+    Post "/api/tus/" "/api/tus" Upload Tus tus::create;
     Head "/api/tus/{id}" Management Tus tus::state;
     Post "/api/tus/{id}" Management Tus tus::overridden;
     Patch "/api/tus/{id}" Management Tus tus::append;
@@ -175,8 +193,7 @@ static ROUTES: &[Route] = routes! {
     Get "/-/integrations/curl" Open Docs integrations::curl;
 
     // Sign-in and set-up, for the dashboard. Sessions are charged like any request of their account.
-    Get "/-/" SameOrigin Dashboard dashboard::shell;
-    Any "/-/{*path}" SameOrigin Dashboard dashboard::view;
+    Get "/-/" "/-/set-up" "/-/invitation" SameOrigin Dashboard dashboard::shell;
     Get "/-/session" SameOrigin Session sessions::show;
     Post "/-/session" SameOrigin Session sessions::sign_in;
     Delete "/-/session" SameOrigin Session sessions::sign_out;
@@ -184,23 +201,54 @@ static ROUTES: &[Route] = routes! {
     Delete "/-/sessions" SameOriginManagement Session sessions::end_all;
     Delete "/-/sessions/{id}" SameOriginManagement Session sessions::end;
     Put "/-/password" SameOriginManagement Session sessions::change_password;
-    Get "/-/set-up" SameOrigin Session dashboard::shell;
     Post "/-/set-up" SameOrigin Session set_up::set_up;
-    Get "/-/invitation" SameOrigin Session dashboard::shell;
     Post "/-/invitation" SameOrigin Session set_up::accept_invitation;
-};
+}
 
-/// Without a metrics token the path is not found, like any unknown one.
-static METRICS: &[Route] = routes! {
+// Views of the dashboard, at any path.
+routes! { VIEWS;
+    Any "/-/{*path}" SameOrigin Dashboard dashboard::view;
+}
+
+// Without a metrics token the path is not found, like any unknown one.
+routes! { METRICS documented as MetricsDocument;
     Get "/-/metrics" Open Metrics metrics::metrics;
-};
+}
 
-/// Routes of the admin listener.
-static ADMIN: &[Route] = routes! {
+// Routes of the admin listener.
+routes! { ADMIN;
     Get "/-/metrics" Open Metrics metrics::metrics_unauthenticated;
     Get "/-/health" Open Health health::health;
     Get "/-/ready" Open Health health::ready;
-};
+}
+
+/// Entry of a request.
+pub enum Entry<'a> {
+    /// GET or HEAD of an object, or why the path names none. Bypasses the extractors.
+    Delivery(Result<ObjectPath, ApiError>),
+    Endpoint(Endpoint<'a>),
+}
+
+/// Endpoint of a request that is not a delivery.
+pub enum Endpoint<'a> {
+    /// S3 gateway: a signed request, with its path in path style.
+    #[cfg(feature = "s3")]
+    Signed(String),
+    /// S3 gateway: a form that may be signed by a policy.
+    #[cfg(feature = "s3")]
+    S3Form,
+    /// Earlier presign form, `GET /{bucket}/presigned/{*path}` with a key; without one it is a delivery.
+    PresignAddress,
+    /// OPTIONS, with the methods of the path where these do not depend on the request; in a bucket they do.
+    Preflight(Option<&'a str>),
+    /// Route of an object or folder, or why the path names none.
+    Object(&'static Route, Result<ObjectPath, ApiError>),
+    /// Route of the server's own paths.
+    Own(&'static Route, PathParams),
+    /// The path has no route with the method; these are the methods that it has, as in `Allow`.
+    WrongMethod(&'a str),
+    NotFound,
+}
 
 /// Routes by path.
 pub struct RouteTable {
@@ -226,7 +274,7 @@ pub enum RouteMatch<'a> {
 impl RouteTable {
     /// Creates the table of the public listener.
     pub fn new(has_metrics: bool) -> Self {
-        Self::of(ROUTES.iter().chain(METRICS.iter().filter(|_| has_metrics)))
+        Self::of(ROUTES.iter().chain(VIEWS).chain(METRICS.iter().filter(|_| has_metrics)))
     }
 
     /// Creates the table of the admin listener.
@@ -251,6 +299,32 @@ impl RouteTable {
         table
     }
 
+    /// Returns the entry of a request.
+    pub fn entry(&self, state: &AppState, head: &Parts) -> Entry<'_> {
+        #[cfg(feature = "s3")]
+        if let Some(path) = s3::path_of(state, head) {
+            return Entry::Endpoint(Endpoint::Signed(path));
+        }
+        let path = head.uri.path();
+        let is_own = is_reserved_path(path);
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        if is_read && !is_own && !is_presigning(head) {
+            return Entry::Delivery(ObjectPath::from_path(path));
+        }
+        Entry::Endpoint(match head.method {
+            Method::OPTIONS => Endpoint::Preflight(self.fixed_methods(path).filter(|_| is_own)),
+            #[cfg(feature = "s3")]
+            Method::POST if s3::is_form_upload(state, head) => Endpoint::S3Form,
+            _ if is_read && !is_own => Endpoint::PresignAddress,
+            _ => match self.find(&head.method, path) {
+                RouteMatch::Found(route, params) if is_own => Endpoint::Own(route, params),
+                RouteMatch::Found(route, _) => Endpoint::Object(route, ObjectPath::from_path(path)),
+                RouteMatch::WrongMethod(allow) => Endpoint::WrongMethod(allow),
+                RouteMatch::NotFound => Endpoint::NotFound,
+            },
+        })
+    }
+
     /// Returns the route of a request.
     pub fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
         let Some((of_path, params)) = self.at(path) else { return RouteMatch::NotFound };
@@ -261,7 +335,7 @@ impl RouteTable {
     }
 
     /// Returns the methods of a path, as in `Allow`, if it has any that do not depend on the request.
-    pub fn allowed_methods(&self, path: &str) -> Option<&str> {
+    fn fixed_methods(&self, path: &str) -> Option<&str> {
         let (of_path, _) = self.at(path)?;
         let is_fixed = of_path.routes.iter().all(|route| route.method != Verb::Any);
         is_fixed.then_some(&*of_path.allow)
@@ -271,6 +345,36 @@ impl RouteTable {
         let paths = if is_reserved_path(path) { &self.own } else { &self.in_bucket };
         let found = paths.at(path).ok()?;
         Some((found.value, PathParams::new(found.params.iter().map(|(_, text)| text))))
+    }
+}
+
+impl Endpoint<'_> {
+    /// Returns whether an S3 client has signed the request.
+    pub fn is_signed(&self) -> bool {
+        #[cfg(feature = "s3")]
+        return matches!(self, Self::Signed(_));
+        #[cfg(not(feature = "s3"))]
+        false
+    }
+}
+
+impl Entry<'_> {
+    /// Returns the operation for which a request is counted.
+    pub fn operation(&self, head: &Parts) -> Operation {
+        let endpoint = match self {
+            Self::Delivery(_) => return Operation::for_delivery(head.uri.query()),
+            Self::Endpoint(endpoint) => endpoint,
+        };
+        match endpoint {
+            #[cfg(feature = "s3")]
+            Endpoint::Signed(path) => Operation::for_s3(&head.method, path),
+            #[cfg(feature = "s3")]
+            Endpoint::S3Form => Operation::Upload,
+            Endpoint::PresignAddress => Operation::Presign,
+            Endpoint::Preflight(_) => Operation::Preflight,
+            Endpoint::Object(route, _) | Endpoint::Own(route, _) => route.operation,
+            Endpoint::WrongMethod(_) | Endpoint::NotFound => Operation::Other,
+        }
     }
 }
 
@@ -296,6 +400,12 @@ pub fn is_reserved_path(path: &str) -> bool {
     path.is_empty() || matches!(first, reserved_paths::API | reserved_paths::INTERNAL)
 }
 
+fn is_presigning(head: &Parts) -> bool {
+    head.method == Method::GET
+        && head.uri.path().split('/').nth(2) == Some(reserved_paths::PRESIGNED)
+        && presents_key(&head.headers, &Query::from_uri(&head.uri))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,7 +413,7 @@ mod tests {
     #[test]
     fn every_route_is_found_by_its_method() {
         let table = RouteTable::new(true);
-        for route in ROUTES.iter().chain(METRICS) {
+        for route in ROUTES.iter().chain(VIEWS).chain(METRICS) {
             let path = route.path.replace(['{', '}', '*'], "");
             let method = match VERBS.iter().find(|(verb, _)| *verb == route.method) {
                 Some((_, methods)) => methods.split(", ").next().unwrap(),
@@ -343,7 +453,7 @@ mod tests {
 
     #[test]
     fn routes_are_reserved_bucket_names() {
-        for route in ROUTES.iter().chain(METRICS).chain(ADMIN) {
+        for route in ROUTES.iter().chain(VIEWS).chain(METRICS).chain(ADMIN) {
             let first = route.path.split('/').nth(1).unwrap_or_default();
             let is_own = first.is_empty() || reserved_paths::is_reserved(first);
             assert!(first == "{bucket}" || is_own, "{first}");

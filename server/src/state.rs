@@ -4,7 +4,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
@@ -16,6 +16,7 @@ use engine::rng::Rng;
 use engine::{ObjectName, Store};
 use outbound::OutboundClient;
 use protocol::public_url::PublicUrl;
+use protocol::request_id::RequestIds;
 use protocol::reserved_paths;
 use search::{NameSearch, SearchOptions};
 use tokio::sync::{Mutex, Semaphore};
@@ -111,13 +112,8 @@ pub struct Inner {
     /// Data folder, if the server knows it.
     pub data_folder: OnceLock<PathBuf>,
     draining: AtomicBool,
-    request_ids: RequestIds,
-}
-
-/// Generator of request ids: unique within a process, and very likely across processes.
-struct RequestIds {
-    start: u64,
-    count: AtomicU64,
+    /// Ids of the next requests.
+    pub request_ids: RequestIds,
 }
 
 impl AppState {
@@ -168,7 +164,7 @@ impl AppState {
         let name_search = name_search.map_err(no_thread("load names"))?;
         let searches = SearchPool::start().map_err(no_thread("search"))?;
         let disk_reads = DiskReadPool::start().map_err(no_thread("read"))?;
-        let request_ids = RequestIds { start: rng.next_u64(), count: AtomicU64::new(0) };
+        let request_ids = RequestIds::new(rng.next_u64());
         let draining = AtomicBool::new(false);
         let session_cookie = SecretCookie::session(&public_url);
         let device_cookie = SecretCookie::device(&public_url);
@@ -268,14 +264,6 @@ impl AppState {
         }
         let secret = self.set_up_link.issue(&*self.rng, self.clock.monotonic_ms());
         Some(format!("{}#{secret}", reserved_paths::SET_UP_PATH))
-    }
-
-    /// Returns an id for the next request: 16 hexadecimal digits.
-    pub fn next_request_id(&self) -> String {
-        let RequestIds { start, count } = &self.0.request_ids;
-        // An odd factor makes consecutive ids look different, and never repeats a number.
-        let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        format!("{:016x}", start.wrapping_add(number))
     }
 }
 

@@ -57,7 +57,7 @@ where
         let answer = match check_header_count(&request).and_then(|()| check_host(&request)) {
             Ok(()) => Ok(service.call(request)),
             Err(refusal) => {
-                Err(refusal.response(&ErrorFormat::from_headers(request.headers(), "")))
+                Err(refusal.response(&ErrorFormat::from_headers(request.headers(), None)))
             }
         };
         let (exchange, stop_seen) = (shared.clone(), stop_seen.clone());

@@ -90,7 +90,7 @@ where
             match check_header_count(&request).and_then(|()| normalize_authority(&mut request)) {
                 Ok(()) => Ok(service.call(request)),
                 Err(refusal) => {
-                    Err(refusal.response(&ErrorFormat::from_headers(request.headers(), "")))
+                    Err(refusal.response(&ErrorFormat::from_headers(request.headers(), None)))
                 }
             };
         async move {

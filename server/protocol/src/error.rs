@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::file_name::is_bidi_control;
 use crate::limits;
+use crate::request_id::RequestId;
 use crate::response_headers::allow_any_origin;
 
 use self::constructors::QUOTA_EXCEEDED;
@@ -44,21 +45,21 @@ struct Inner {
 }
 
 /// Request data that determines the form of an error.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorFormat {
     /// Request id, echoed in the body.
-    pub request_id: String,
+    pub request_id: Option<RequestId>,
     /// Whether the client accepts `application/problem+json`.
     pub problem_json: bool,
 }
 
 impl ErrorFormat {
     /// Reads the request headers.
-    pub fn from_headers(headers: &HeaderMap, request_id: impl Into<String>) -> Self {
+    pub fn from_headers(headers: &HeaderMap, request_id: Option<RequestId>) -> Self {
         let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
         let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
         let problem_json = headers.get_all(header::ACCEPT).iter().any(asks);
-        Self { request_id: request_id.into(), problem_json }
+        Self { request_id, problem_json }
     }
 }
 
@@ -243,8 +244,8 @@ impl ApiError {
         put("message", json!(self.0.message));
         put("code", json!(self.0.code));
         put("status", json!(self.0.status.as_u16()));
-        if !asked.request_id.is_empty() {
-            put("requestId", json!(asked.request_id));
+        if let Some(request_id) = asked.request_id {
+            put("requestId", json!(request_id.to_string()));
         }
         if asked.problem_json {
             put("type", json!("about:blank"));
@@ -305,6 +306,8 @@ mod tests {
     use super::*;
     use engine::{BucketName, ObjectKey, ObjectName};
 
+    const REQUEST_ID: RequestId = RequestId::new(0xa1);
+
     #[test]
     fn quota_exceeded_is_not_a_server_error() {
         assert!(!ApiError::quota_exceeded("bucket", "files", 1, 1).is_failure());
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn error_body_has_success_false_and_error() {
-        let asked = ErrorFormat { request_id: "r1".into(), problem_json: false };
+        let asked = ErrorFormat { request_id: Some(REQUEST_ID), problem_json: false };
         let response = ApiError::file_not_found().response(&asked);
         assert_eq!(response.status(), 404);
         let headers = response.headers();
@@ -330,7 +333,7 @@ mod tests {
         assert_eq!(
             body,
             json!({"success": false, "error": "File not found", "message": "File not found",
-                "code": "file_not_found", "status": 404, "requestId": "r1"})
+                "code": "file_not_found", "status": 404, "requestId": REQUEST_ID.to_string()})
         );
     }
 
@@ -339,7 +342,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let accept = HeaderValue::from_static("text/html, Application/Problem+JSON;q=0.5");
         headers.insert(header::ACCEPT, accept);
-        let asked = ErrorFormat::from_headers(&headers, "r1");
+        let asked = ErrorFormat::from_headers(&headers, None);
         let response = ApiError::overloaded(0).response(&asked);
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
         assert_eq!(response.headers()["retry-after"], "1");
@@ -393,15 +396,15 @@ mod tests {
     #[tokio::test]
     async fn error_includes_request_id_and_format() {
         let mut response = ApiError::no_file().into_response();
-        response.headers_mut().insert("x-request-id", HeaderValue::from_static("r2"));
-        let asked = ErrorFormat { request_id: "r2".into(), problem_json: true };
+        response.headers_mut().insert("x-request-id", REQUEST_ID.to_header_value());
+        let asked = ErrorFormat { request_id: Some(REQUEST_ID), problem_json: true };
         let response = render_error(response, &asked);
-        assert_eq!(response.headers()["x-request-id"], "r2");
+        assert_eq!(response.headers()["x-request-id"], REQUEST_ID.to_header_value());
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
         assert_eq!(response.headers().get_all("content-type").iter().count(), 1);
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(body["requestId"], "r2");
+        assert_eq!(body["requestId"], "00000000000000a1");
 
         let fine = render_error(Response::new(Body::from("fine")), &asked);
         assert_eq!(axum::body::to_bytes(fine.into_body(), 10).await.unwrap(), "fine");

@@ -6,6 +6,7 @@
 //! file_name        file names of clients                  reserved_paths
 //! query            query strings                          paging, name_filter
 //! range            byte ranges                            conditional   ETag, If-Match, If-None-Match
+//! request_id       ids of requests
 //! request_body     bodies with a minimum throughput (min_throughput)
 //! multipart        forms                                  json_body     JSON bodies, tus_headers
 //! content_type     media types                            response_headers, stored_headers
@@ -32,6 +33,7 @@ pub mod public_url;
 pub mod query;
 pub mod range;
 pub mod request_body;
+pub mod request_id;
 pub mod reserved_paths;
 pub mod response_headers;
 pub mod stored_headers;

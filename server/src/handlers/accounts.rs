@@ -19,8 +19,8 @@ use crate::management::{
     account_view, swept_view,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Description of the operation for authorization errors.

@@ -20,8 +20,8 @@ use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// New API key. No other response contains the key.

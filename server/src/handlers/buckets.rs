@@ -27,8 +27,8 @@ use crate::management::{
     bucket_view, folders_view, subfolders_view,
 };
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Bucket and the caller's scopes.

@@ -17,7 +17,7 @@ use http::{Method, StatusCode, Uri};
 use protocol::error::ApiError;
 
 use super::asset::{StaticAsset, hash};
-use crate::path_params::Path;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Page template with placeholders.

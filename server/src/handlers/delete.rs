@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use catalog::{ObjectEvent, Scope};
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
-use http::Uri;
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{ObjectPath, PathInBucket};
@@ -17,6 +16,7 @@ use crate::auth::Caller;
 use crate::limits;
 use crate::parameters::ObjectPathParameters;
 use crate::replies::{DeleteReply, Truncation};
+use crate::request_context::Target;
 use crate::state::AppState;
 
 /// Deletes a file, or up to 100 files of a folder.
@@ -31,9 +31,8 @@ use crate::state::AppState;
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
-    uri: Uri,
+    Target(ObjectPath { bucket, place }): Target,
 ) -> Result<DeleteReply, ApiError> {
-    let ObjectPath { bucket, place } = ObjectPath::from_path(uri.path())?;
     caller.bucket(&app.catalog, &bucket, Scope::Delete)?;
     caller.require_path_access(&place)?;
     match place {

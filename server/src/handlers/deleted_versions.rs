@@ -31,8 +31,8 @@ use crate::auth::Caller;
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
 use crate::parameters::{BucketNameParameter, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Page of restorable versions.

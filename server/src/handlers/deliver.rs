@@ -29,7 +29,7 @@ use usage::task::blocking;
 
 use self::shown::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
-use crate::layers::REQUEST_ID;
+use crate::finish_response::REQUEST_ID;
 use crate::object_body::{self, BodyPart};
 use crate::parameters::{ObjectPathParameters, TransformParameters};
 use crate::state::AppState;

@@ -19,8 +19,8 @@ use super::file_in;
 use crate::auth::Caller;
 use crate::limits;
 use crate::parameters::BucketNameParameter;
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Request for a download link.

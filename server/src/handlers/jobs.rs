@@ -29,8 +29,8 @@ use crate::auth::Caller;
 use crate::job_runner::{self, check_allowed};
 use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Request to start a job.

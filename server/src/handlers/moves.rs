@@ -14,8 +14,8 @@ use super::file_in;
 use crate::auth::Caller;
 use crate::filing::{MovedFile, copy_file, move_file};
 use crate::parameters::BucketNameParameter;
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Request to move or copy a file.

@@ -24,8 +24,8 @@ use crate::management::{
     OrganisationView, organisation_view,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Organisation.

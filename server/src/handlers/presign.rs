@@ -18,7 +18,6 @@ use protocol::object_path::{ObjectPath, check_object_path_writable};
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::reserved_paths::{self, TOKEN_PATH};
-use usage::request_meter::RequestMeter;
 
 use crate::admission::{authenticate, charge, with_rate_limit_headers};
 use crate::auth::{Caller, PresentedCredentials};
@@ -26,8 +25,10 @@ use crate::handlers::upload::{store_form, thumbnail_param, upload_params};
 use crate::intake::UploadTarget;
 use crate::limits;
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
+use crate::path_params::UploadToken;
 use crate::rate_limit::RateClass;
 use crate::replies::{PresignedUrlReply, TokenReply, UploadReply};
+use crate::request_context::{Path, RoutedContext};
 use crate::state::AppState;
 
 const PATH: &[&str] = &["path"];
@@ -133,10 +134,10 @@ fn issue_address(
 )]
 pub async fn upload_with_token(
     State(app): State<AppState>,
+    Path(UploadToken(token)): Path<UploadToken>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    let text = request.uri().path().strip_prefix(TOKEN_PATH).unwrap_or_default();
-    let grant = verify_grant(&app, text, Purpose::Form)?;
+    let grant = verify_grant(&app, &token, Purpose::Form)?;
     // Held until this request ends, whatever its outcome.
     let _in_use = app.tokens_in_use.claim(grant.id).ok_or_else(ApiError::token_in_use)?;
     if app.catalog.is_redeemed(&grant).map_err(internal)? {
@@ -145,8 +146,8 @@ pub async fn upload_with_token(
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     // From here on the account that is charged for this upload is known.
     let taken = charge(&app, RateClass::Upload, &issuer)?;
-    if let Some(meter) = request.extensions().get::<RequestMeter>() {
-        meter.attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
+    if let Some(context) = RoutedContext::find(request.extensions()) {
+        context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
     }
     let along = Catalog::redeem(&grant).map_err(internal)?;
     let stored = store_form(&app, &issuer, &destination, grant.params, along, request).await;

@@ -11,7 +11,7 @@ use engine::{Batch, ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 use protocol::error::ApiError;
-use protocol::object_path::{ObjectPath, PathInBucket};
+use protocol::object_path::PathInBucket;
 use protocol::query::Query;
 use protocol::request_body::{BodyLimits, RequestBody};
 
@@ -22,6 +22,7 @@ use crate::intake::{UploadOptions, UploadTarget, receive_raw, store_files};
 use crate::parameters::ObjectPathParameters;
 use crate::rate_limit::RateClass;
 use crate::replies::UploadReply;
+use crate::request_context::Target;
 use crate::state::AppState;
 
 /// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
@@ -48,12 +49,13 @@ const TOKEN: &[&str] = &["token"];
 pub async fn put_presigned(
     State(app): State<AppState>,
     query: Query,
+    target: Result<Target, ApiError>,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
     let no_token = || ApiError::put_needs_token(OBJECT_METHODS);
     let text = query.string(TOKEN)?.ok_or_else(no_token)?;
     let grant = verify_grant(&app, &text, Purpose::Raw)?;
-    let name = ObjectPath::from_path(request.uri().path())?.object();
+    let name = target?.0.object();
     let ObjectName { bucket, key } = name.ok_or_else(ApiError::token_not_found)?;
     if bucket != grant.bucket || PathInBucket::File(key.clone()) != grant.path {
         return Err(ApiError::token_not_found());

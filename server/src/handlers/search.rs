@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::extract::State;
 use catalog::Scope;
 use engine::clock::Clock;
-use engine::{FolderKey, Object, ObjectName, Store};
-use http::Uri;
+use engine::{BucketName, FolderKey, Object, ObjectName, Store};
 use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
 use protocol::error::ApiError;
 use protocol::file_name::THUMBNAIL_SUFFIX;
 use protocol::name_filter::search_text;
-use protocol::object_path::{ObjectPath, PathInBucket, normalize};
+use protocol::object_path::normalize;
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
@@ -28,6 +27,7 @@ use crate::limits::{
 };
 use crate::parameters::BucketParameter;
 use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply};
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Part of [`THUMBNAIL_SUFFIX`] that a query must contain for thumbnails to be hits.
@@ -53,13 +53,8 @@ pub async fn search(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-    uri: Uri,
+    Path(bucket): Path<BucketName>,
 ) -> Result<SearchReply, ApiError> {
-    let path = uri.path().strip_prefix("/api/search").unwrap_or("");
-    let ObjectPath { bucket, place } = ObjectPath::from_path(path)?;
-    if place != PathInBucket::Folder(FolderKey::root()) {
-        return Err(ApiError::not_found());
-    }
     caller.bucket(&app.catalog, &bucket, Scope::List)?;
     let folder = parent(&query)?;
     caller.require_folder_access(&folder)?;

@@ -26,8 +26,8 @@ use crate::auth::{Caller, PresentedCredentials, anonymous_actor};
 use crate::handlers::{changing, changing_as};
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Current session and its account, if signed in.

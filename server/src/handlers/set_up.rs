@@ -29,8 +29,8 @@ use crate::management::{
     bucket_view, invitation_url, s3_credentials,
 };
 use crate::parameters::IdParameter;
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::set_up_link::LinkState;
 use crate::state::AppState;
 

@@ -10,7 +10,7 @@ use http::Request;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::multipart::FormFiles;
-use protocol::object_path::{ObjectPath, PathInBucket, check_writable};
+use protocol::object_path::{PathInBucket, check_writable};
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::request_body::BodyLimits;
@@ -20,6 +20,7 @@ use crate::auth::Caller;
 use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
 use crate::parameters::{ObjectPathParameters, UploadParameters};
 use crate::replies::{UploadReply, UploadedFile};
+use crate::request_context::Target;
 use crate::state::AppState;
 
 /// Names of the flag that replaces existing files.
@@ -43,10 +44,10 @@ pub const THUMBNAIL: &[&str] =
 pub async fn upload(
     State(app): State<AppState>,
     caller: Caller,
+    Target(target): Target,
     query: Query,
     request: Request<Body>,
 ) -> Result<UploadReply, ApiError> {
-    let target = ObjectPath::from_path(request.uri().path())?;
     let bucket = caller.bucket(&app.catalog, &target.bucket, Scope::Upload)?;
     let wishes = upload_params(&query)?;
     let destination = UploadTarget::from_path(bucket, target.place);

@@ -24,8 +24,8 @@ use crate::management::{
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
 use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
-use crate::path_params::Path;
 use crate::replies::Json;
+use crate::request_context::Path;
 use crate::state::AppState;
 use crate::webhooks;
 

@@ -1,7 +1,7 @@
 //! OpenAPI document of the HTTP API, assembled from the attributes of the handlers.
 //!
-//! To add an endpoint: put `#[utoipa::path]` on its handler, with its parameters and success responses; list the
-//! handler under `paths` below; regenerate the document with
+//! To add an endpoint: put `#[utoipa::path]` on its handler, with its parameters and success responses; add its row to
+//! `routes`; regenerate the document with
 //!
 //! ```sh
 //! cargo test -p tests --test api -- --ignored write_the_openapi_document
@@ -23,13 +23,9 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
-use crate::handlers::{
-    account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, deliver,
-    docs, download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
-    presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload,
-    usage_history, usage_report, webhooks,
-};
+use crate::handlers::{deliver, docs, presign};
 use crate::parameters::Flag;
+use crate::routes::{EndpointsDocument, MetricsDocument};
 
 const ABOUT: &str = "Object storage and image CDN for a single server. Errors are JSON with `success: false`, a \
     message in `error`, and a machine-readable `code`. Every GET endpoint also supports HEAD, and every path \
@@ -66,91 +62,8 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
     modifiers(&DocumentBuilder),
     paths(
         deliver::deliver,
-        upload::upload,
-        delete::delete,
-        presigned_put::put_presigned,
         presign::presign_address,
-        presign::presign_token,
-        presign::upload_with_token,
-        list::list,
-        search::search,
         protocol::tus_headers::option_headers,
-        tus::create,
-        tus::state,
-        tus::append,
-        tus::terminate,
-        tus::overridden,
-        buckets::list,
-        buckets::create,
-        buckets::show,
-        buckets::folders,
-        buckets::edit,
-        buckets::delete,
-        moves::move_one,
-        moves::copy_one,
-        download_links::create,
-        deleted_versions::list,
-        deleted_versions::undelete,
-        jobs::list,
-        jobs::begin,
-        jobs::show,
-        jobs::cancel,
-        storage::show,
-        server_settings::show,
-        recent_uploads::list,
-        webhooks::list,
-        webhooks::create,
-        webhooks::show,
-        webhooks::edit,
-        webhooks::delete,
-        webhooks::test,
-        webhooks::dead_letters,
-        webhooks::retry_dead_letters,
-        webhooks::forget_dead_letters,
-        api_keys::list,
-        api_keys::create,
-        api_keys::revoke,
-        organisations::list,
-        organisations::create,
-        organisations::show,
-        organisations::edit,
-        organisations::delete,
-        organisations::members,
-        organisations::set_member,
-        organisations::remove_member,
-        organisations::accept_membership,
-        organisations::decline_membership,
-        account::show,
-        account::edit,
-        usage_report::usage,
-        usage_history::history,
-        audit::show,
-        accounts::list,
-        accounts::create,
-        accounts::sweep,
-        accounts::show,
-        accounts::edit,
-        set_up::invite,
-        sessions::show,
-        sessions::sign_in,
-        sessions::sign_out,
-        sessions::list,
-        sessions::end,
-        sessions::end_all,
-        sessions::change_password,
-        set_up::set_up,
-        set_up::accept_invitation,
-        health::health,
-        health::ready,
-        metrics::metrics,
-        integrations::sharex,
-        integrations::lb_phone,
-        integrations::curl,
-        docs::openapi,
-        docs::page,
-        dashboard::entrance,
-        dashboard::shell,
-        dashboard::asset,
     )
 )]
 struct Document;
@@ -172,6 +85,8 @@ struct DocumentBuilder;
 
 impl Modify for DocumentBuilder {
     fn modify(&self, document: &mut OpenApi) {
+        document.merge(EndpointsDocument::openapi());
+        document.merge(MetricsDocument::openapi());
         document.info.license = Some(License::new("MIT OR Apache-2.0"));
         document.info.contact = None;
         let components = document.components.get_or_insert_default();

@@ -11,7 +11,7 @@ use catalog::{EventKind, Scope};
 use engine::{Batch, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{Method, Response, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use protocol::error::ApiError;
 use protocol::multipart::FormFiles;
@@ -80,8 +80,8 @@ impl From<ApiError> for Rejected {
 }
 
 /// Returns whether a request may be an S3 form: one for a bucket, without any credential in its head.
-pub(crate) fn is_form_upload<B>(app: &AppState, request: &Request<B>) -> bool {
-    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+pub(crate) fn is_form_upload(app: &AppState, head: &Parts) -> bool {
+    let Parts { method, uri, headers, .. } = head;
     if method != Method::POST || uri.query().is_some() {
         return false;
     }

@@ -68,7 +68,6 @@ use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
 use usage::rejection::AuthFailure;
-use usage::request_meter::RequestMeter;
 
 use self::access::{S3Authorizer, S3SecretProvider};
 use self::errors::to_s3_error;
@@ -77,12 +76,13 @@ pub(crate) use self::form_upload::is_form_upload;
 use self::framing::{AwsChunkedBody, ChunkSigning};
 use self::operations::Operations;
 use self::reads::{Status, UnquotedEtag};
+use self::signed::check;
 pub(crate) use self::signed::is_signed_address;
-use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;
 use crate::limits;
 use crate::own_pages::RequestOrigin;
+use crate::request_context::RoutedContext;
 use crate::state::AppState;
 
 /// Error codes for a wrong secret, and for a missing key.
@@ -106,9 +106,8 @@ impl NameValidation for AnyBucketName {
     }
 }
 
-/// Returns whether a request comes from an S3 client.
-pub(crate) fn is_signed_request<B>(request: &Request<B>) -> bool {
-    is_signed(request.method(), request.uri(), request.headers())
+fn request_id(head: &Parts) -> String {
+    RoutedContext::find(&head.extensions).map(|it| it.id().to_string()).unwrap_or_default()
 }
 
 impl S3Gateway {
@@ -124,23 +123,18 @@ impl S3Gateway {
         Self { app, service: builder.build() }
     }
 
-    /// Handles a signed request.
-    pub(crate) async fn handle(&self, request: Request<Body>) -> Response<Body> {
+    /// Handles a signed request with this path, in path style.
+    pub(crate) async fn handle(&self, request: Request<Body>, path: &str) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let request_id =
-            head.extensions.get::<RequestMeter>().map(|meter| meter.request_id().to_owned());
-        let request_id = request_id.unwrap_or_default();
-        let resource = path_of(&self.app, &head).unwrap_or_default();
+        let request_id = request_id(&head);
         let answer = self.answer_unnamed(head, body).await;
-        completed(answer, &resource, &request_id)
+        completed(answer, path, &request_id)
     }
 
     /// Handles a request that may be an S3 form.
     pub(crate) async fn answer_form(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let request_id =
-            head.extensions.get::<RequestMeter>().map(|meter| meter.request_id().to_owned());
-        let request_id = request_id.unwrap_or_default();
+        let request_id = request_id(&head);
         let address = client_ip(&head.extensions);
         let source = RequestOrigin::from_headers(&head.method, &head.headers, &head.uri);
         let bucket = form_upload::bucket_in(&self.app, &head.headers, &head.uri);

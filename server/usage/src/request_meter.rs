@@ -4,7 +4,6 @@
 //! only what was transferred; bytes that precede the identification of the bucket are not lost. Non-goals: the counters
 //! (`bucket_counters`).
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,12 +16,11 @@ use http_body::{Body as _, Frame, SizeHint};
 use crate::bucket_counters::BucketCounters;
 use crate::registry::CounterShard;
 
-/// Accounting of a request in flight, stored as an extension of it. Cheap to clone.
+/// Accounting of a request in flight. Cheap to clone.
 #[derive(Clone)]
 pub struct RequestMeter(Arc<Inner>);
 
 struct Inner {
-    request_id: String,
     traffic: OnceLock<Arc<BucketCounters>>,
     /// Server-wide counters.
     shard: Arc<CounterShard>,
@@ -73,20 +71,10 @@ impl ByteCounter for RequestMeter {
 }
 
 impl RequestMeter {
-    /// Creates the accounting of the request with this id, for the bucket that its URL names, if any.
-    pub fn new(
-        request_id: &str,
-        traffic: Option<&Arc<BucketCounters>>,
-        shard: &Arc<CounterShard>,
-    ) -> Self {
+    /// Creates the accounting of a request for the bucket that its URL names, if any.
+    pub fn new(traffic: Option<&Arc<BucketCounters>>, shard: &Arc<CounterShard>) -> Self {
         let traffic = traffic.map_or_else(OnceLock::new, |it| OnceLock::from(it.clone()));
-        let (request_id, shard) = (request_id.to_owned(), shard.clone());
-        Self(Arc::new(Inner { request_id, traffic, shard, early_bytes: AtomicU64::new(0) }))
-    }
-
-    /// Returns the id of the request.
-    pub fn request_id(&self) -> &str {
-        &self.0.request_id
+        Self(Arc::new(Inner { traffic, shard: shard.clone(), early_bytes: AtomicU64::new(0) }))
     }
 
     /// Assigns the request to a bucket, unless it is already assigned to one.
@@ -116,12 +104,6 @@ impl RequestMeter {
         if let Some(traffic) = self.0.traffic.get() {
             traffic.add_bytes_in(usize::try_from(early).unwrap_or(usize::MAX));
         }
-    }
-}
-
-impl fmt::Debug for RequestMeter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Meter").field(&self.0.request_id).finish()
     }
 }
 

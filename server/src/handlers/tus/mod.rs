@@ -33,7 +33,7 @@ pub use self::sweep::{expire_uploads, run_expiry_loop};
 use self::work::{UploadSession, is_transient};
 use crate::auth::Caller;
 use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
-use crate::path_params::Path;
+use crate::request_context::Path;
 use crate::state::AppState;
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");

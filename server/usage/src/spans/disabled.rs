@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::request::Parts;
+use protocol::request_id::RequestId;
 use rustls::ClientConfig;
 
 use super::OtlpSettings;
@@ -20,7 +21,7 @@ impl RequestSpan {
     }
 }
 
-pub fn record_request(_: &'static str, _: Option<&str>, _: &str) {}
+pub fn record_request(_: &'static str, _: Option<&str>, _: RequestId) {}
 
 pub fn record_response(_: StatusCode) {}
 

@@ -9,6 +9,7 @@ use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, Tracer}
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
+use protocol::request_id::RequestId;
 
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
@@ -61,7 +62,7 @@ fn method_name(method: &Method) -> &'static str {
 }
 
 /// Records operation, bucket and id of the current request.
-pub fn record_request(operation: &'static str, bucket: Option<&str>, request_id: &str) {
+pub fn record_request(operation: &'static str, bucket: Option<&str>, request_id: RequestId) {
     let context = Context::current();
     let span = context.span();
     if !span.is_recording() {
@@ -69,7 +70,7 @@ pub fn record_request(operation: &'static str, bucket: Option<&str>, request_id:
     }
     span.update_name(operation);
     span.set_attribute(KeyValue::new("trug.operation", operation));
-    span.set_attribute(KeyValue::new("trug.request_id", request_id.to_owned()));
+    span.set_attribute(KeyValue::new("trug.request_id", request_id.to_string()));
     if let Some(bucket) = bucket {
         span.set_attribute(KeyValue::new("trug.bucket", bucket.to_owned()));
     }
