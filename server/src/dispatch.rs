@@ -160,6 +160,8 @@ impl HttpService {
         response
     }
 
+    /// Runs the endpoint. The futures of the S3 gateway are boxed: otherwise the future of this function, which is
+    /// moved for every request, would be as large as they are.
     async fn handle(
         &self,
         context: &RequestContext,
@@ -180,11 +182,13 @@ impl HttpService {
         match endpoint {
             #[cfg(feature = "s3")]
             Endpoint::Signed(path) => {
-                self.gateway.handle(request(head, body, RoutedPath::Other), &path).await
+                let request = request(head, body, RoutedPath::Other);
+                Box::pin(self.gateway.handle(request, &path)).await
             }
             #[cfg(feature = "s3")]
             Endpoint::S3Form => {
-                self.gateway.answer_form(request(head, body, RoutedPath::Other)).await
+                let request = request(head, body, RoutedPath::Other);
+                Box::pin(self.gateway.answer_form(request)).await
             }
             Endpoint::PresignAddress => presign_address(&self.state, &head).into_response(),
             Endpoint::Preflight(allow) => preflight(&head, &context.cors, allow),

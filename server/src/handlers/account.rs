@@ -12,13 +12,12 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::handlers::changing;
 use crate::management::{AccountSettings, AccountView, account_change, account_view};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 /// Account.
 #[derive(Serialize, ToSchema)]
 pub struct AccountReply {
-    pub(super) success: bool,
     pub(super) account: AccountView,
 }
 
@@ -44,12 +43,12 @@ pub struct OwnAccountSettings {
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-) -> Result<Json<AccountReply>, ApiError> {
+) -> Result<Success<AccountReply>, ApiError> {
     caller.require_unrestricted()?;
     // Current state; the caller's copy is from the start of the request.
     let account = app.catalog.account(&caller.account().id);
     let account = account_view(&app.catalog, &*account.ok_or_else(ApiError::account_not_found)?);
-    Ok(Json(AccountReply { success: true, account }))
+    Ok(Success(AccountReply { account }))
 }
 
 /// Renames the caller's account.
@@ -68,7 +67,7 @@ pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
     body: JsonBody,
-) -> Result<Json<AccountReply>, ApiError> {
+) -> Result<Success<AccountReply>, ApiError> {
     caller.require_unrestricted()?;
     let OwnAccountSettings { name } = body.deserialize()?;
     let AccountChange { name, .. } =
@@ -76,5 +75,5 @@ pub async fn edit(
     let (id, change) =
         (caller.account().id.clone(), AccountChange { name, ..AccountChange::default() });
     let account = changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?;
-    Ok(Json(AccountReply { success: true, account: account_view(&app.catalog, &account) }))
+    Ok(Success(AccountReply { account: account_view(&app.catalog, &account) }))
 }

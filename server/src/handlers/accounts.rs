@@ -19,7 +19,7 @@ use crate::management::{
     account_view, swept_view,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -30,18 +30,9 @@ const MANAGES: &str = "manages accounts";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountsReply {
-    success: bool,
     accounts: Vec<AccountView>,
     #[schema(required)]
     next_cursor: Option<String>,
-}
-
-/// Result of a fair-use sweep.
-#[derive(Serialize, ToSchema)]
-pub struct SweepReply {
-    success: bool,
-    #[serde(flatten)]
-    swept: SweepReportView,
 }
 
 /// Lists accounts; `q` filters by name or id. Operators only.
@@ -57,14 +48,14 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<AccountsReply>, ApiError> {
+) -> Result<Success<AccountsReply>, ApiError> {
     caller.require_operator(MANAGES)?;
     let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let accounts = app.catalog.accounts().into_iter();
     let meant = accounts.filter(|it| called.matches(it.id.as_str(), [it.name.as_str()]));
     let (page, next_cursor) = page.paginate(meant, |account| account.id.as_str());
     let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
-    Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
+    Ok(Success(AccountsReply { accounts, next_cursor }))
 }
 
 /// Creates an account. Operators only.
@@ -83,7 +74,7 @@ pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
     body: JsonBody,
-) -> Result<Json<AccountReply>, ApiError> {
+) -> Result<Success<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
     let mut settings = account_change(body.deserialize::<AccountSettings>()?)?;
     let name = settings.name.take();
@@ -105,7 +96,7 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<AccountId>,
-) -> Result<Json<AccountReply>, ApiError> {
+) -> Result<Success<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
     let account = app.catalog.account(&id);
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
@@ -129,7 +120,7 @@ pub async fn edit(
     caller: Caller,
     Path(id): Path<AccountId>,
     body: JsonBody,
-) -> Result<Json<AccountReply>, ApiError> {
+) -> Result<Success<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.deserialize::<AccountSettings>()?)?;
@@ -142,17 +133,17 @@ pub async fn edit(
     path = "/api/accounts/sweep",
     operation_id = "sweepAccounts",
     tag = "Accounts",
-    responses((status = OK, body = SweepReply))
+    responses((status = OK, body = SweepReportView))
 )]
 pub async fn sweep(
     State(app): State<AppState>,
     caller: Caller,
-) -> Result<Json<SweepReply>, ApiError> {
+) -> Result<Success<SweepReportView>, ApiError> {
     caller.require_operator(MANAGES)?;
     let swept = changing(&app, &caller, fair_use::sweep).await?;
-    Ok(Json(SweepReply { success: true, swept: swept_view(swept) }))
+    Ok(Success(swept_view(swept)))
 }
 
-fn reply(app: &AppState, account: &Account) -> Result<Json<AccountReply>, ApiError> {
-    Ok(Json(AccountReply { success: true, account: account_view(&app.catalog, account) }))
+fn reply(app: &AppState, account: &Account) -> Result<Success<AccountReply>, ApiError> {
+    Ok(Success(AccountReply { account: account_view(&app.catalog, account) }))
 }

@@ -20,7 +20,7 @@ use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -28,7 +28,6 @@ use crate::state::AppState;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyIssuedReply {
-    success: bool,
     key: String,
     api_key: ApiKeyView,
     /// S3 credentials; absent if the server is built without the S3 gateway.
@@ -40,7 +39,6 @@ pub struct ApiKeyIssuedReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyReply {
-    success: bool,
     api_key: ApiKeyView,
 }
 
@@ -48,7 +46,6 @@ pub struct ApiKeyReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeysReply {
-    success: bool,
     api_keys: Vec<ApiKeyView>,
     #[schema(required)]
     next_cursor: Option<String>,
@@ -67,7 +64,7 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<ApiKeysReply>, ApiError> {
+) -> Result<Success<ApiKeysReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let visible = app.catalog.api_keys().into_iter().filter(|api_key| {
@@ -77,7 +74,7 @@ pub async fn list(
     });
     let (page, next_cursor) = page.paginate(visible, |api_key| api_key.id.as_str());
     let api_keys = page.iter().map(|api_key| api_key_view(&app.catalog, api_key)).collect();
-    Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))
+    Ok(Success(ApiKeysReply { api_keys, next_cursor }))
 }
 
 /// Creates an API key. The key is returned only once.
@@ -96,7 +93,7 @@ pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
     body: JsonBody,
-) -> Result<Json<ApiKeyIssuedReply>, ApiError> {
+) -> Result<Success<ApiKeyIssuedReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let settings = body.deserialize::<ApiKeySettings>()?;
     let new = new_api_key(caller.account().id.clone(), settings)?;
@@ -108,7 +105,7 @@ pub async fn create(
     let api_key = api_key_view(&app.catalog, &issued.record);
     let id = issued.record.id.clone();
     let s3 = with_catalog(&app, move |catalog| s3_credentials(catalog, &id)).await?;
-    Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key, s3 }))
+    Ok(Success(ApiKeyIssuedReply { key: issued.text, api_key, s3 }))
 }
 
 /// Revokes an API key with immediate effect.
@@ -124,13 +121,13 @@ pub async fn revoke(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<ApiKeyId>,
-) -> Result<Json<ApiKeyReply>, ApiError> {
+) -> Result<Success<ApiKeyReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let found = app.catalog.api_key(&id);
     let found = found.filter(|api_key| sees(&caller, api_key));
     let id = found.ok_or_else(ApiError::api_key_not_found)?.id.clone();
     let revoked = changing(&app, &caller, move |catalog| catalog.revoke_api_key(&id)).await?;
-    Ok(Json(ApiKeyReply { success: true, api_key: api_key_view(&app.catalog, &revoked) }))
+    Ok(Success(ApiKeyReply { api_key: api_key_view(&app.catalog, &revoked) }))
 }
 
 fn sees(caller: &Caller, api_key: &ApiKey) -> bool {

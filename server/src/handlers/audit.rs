@@ -7,23 +7,13 @@ use axum::extract::State;
 use catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId, Role, Scope};
 use protocol::error::ApiError;
 use protocol::query::Query;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::handlers::with_catalog;
 use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
 use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
-
-/// Page of audit log entries, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct AuditReply {
-    success: bool,
-    #[serde(flatten)]
-    page: AuditView,
-}
 
 /// Lists audit log entries, newest first.
 #[utoipa::path(
@@ -40,13 +30,13 @@ pub struct AuditReply {
         ("before" = Option<String>, Query, description = "`nextCursor` of the previous page."),
         ("limit" = Option<u64>, Query, description = "Entries per page, 1 to 500; default 100.", minimum = 1, maximum = 500),
     ),
-    responses((status = OK, body = AuditReply))
+    responses((status = OK, body = AuditView))
 )]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<AuditReply>, ApiError> {
+) -> Result<Success<AuditView>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     caller.require_prefix_access("")?;
     let limit = match query.number(&["limit"])? {
@@ -68,7 +58,7 @@ pub async fn show(
         audit(catalog, &asked, |entry| visibility(catalog, &caller, entry))
     };
     let page = with_catalog(&app, find).await?;
-    Ok(Json(AuditReply { success: true, page }))
+    Ok(Success(page))
 }
 
 fn visibility(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> AuditVisibility {

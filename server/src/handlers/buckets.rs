@@ -27,14 +27,13 @@ use crate::management::{
     bucket_view, folders_view, subfolders_view,
 };
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Bucket and the caller's scopes.
 #[derive(Serialize, ToSchema)]
 pub struct BucketReply {
-    success: bool,
     bucket: BucketView,
     /// Scopes of the caller in the bucket, by role and API key.
     scopes: Vec<Scope>,
@@ -44,7 +43,6 @@ pub struct BucketReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketsReply {
-    success: bool,
     buckets: Vec<BucketView>,
     #[schema(required)]
     next_cursor: Option<String>,
@@ -54,18 +52,9 @@ pub struct BucketsReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketDeletedReply {
-    success: bool,
     message: String,
     #[serde(flatten)]
     deleted: BucketDeletedView,
-}
-
-/// Page of folders of a bucket.
-#[derive(Serialize, ToSchema)]
-pub struct FoldersReply {
-    success: bool,
-    #[serde(flatten)]
-    page: FoldersView,
 }
 
 /// Lists the buckets the account can access, by name.
@@ -81,7 +70,7 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<BucketsReply>, ApiError> {
+) -> Result<Success<BucketsReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let page = PageRequest::from_query(&query)?;
     let buckets = app.catalog.buckets();
@@ -95,7 +84,7 @@ pub async fn list(
         buckets.iter().map(|bucket| bucket_view(&store, bucket)).collect::<Result<_, _>>()
     };
     let buckets = with_catalog(&app, views).await?;
-    Ok(Json(BucketsReply { success: true, buckets, next_cursor }))
+    Ok(Success(BucketsReply { buckets, next_cursor }))
 }
 
 /// Creates a bucket owned by the account or an organisation.
@@ -115,7 +104,7 @@ pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
     mut body: JsonBody,
-) -> Result<Json<BucketReply>, ApiError> {
+) -> Result<Success<BucketReply>, ApiError> {
     caller.require_unrestricted()?;
     let name: String = body.require("bucketName")?;
     let name = new_bucket_name(&name).map_err(|error| bad_name(&error))?;
@@ -151,7 +140,7 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<BucketName>,
-) -> Result<Json<BucketReply>, ApiError> {
+) -> Result<Success<BucketReply>, ApiError> {
     let bucket = caller.visible_bucket(&app.catalog, &name)?;
     reply(&app, &caller, move |_| Ok(bucket)).await
 }
@@ -168,14 +157,14 @@ pub async fn show(
         ("prefix" = Option<String>, Query, description = "Folder whose subfolders are listed, with modification \
             times; empty for the root. If absent, top-level folders are listed without modification times."),
     ),
-    responses((status = OK, body = FoldersReply))
+    responses((status = OK, body = FoldersView))
 )]
 pub async fn folders(
     State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<BucketName>,
     query: Query,
-) -> Result<Json<FoldersReply>, ApiError> {
+) -> Result<Success<FoldersView>, ApiError> {
     let bucket = caller.visible_bucket(&app.catalog, &name)?;
     let prefix = query.string_allow_empty(&["prefix"])?;
     let must = |rule| ApiError::bad_parameter("prefix", &format!("must be a folder: {rule}"));
@@ -196,7 +185,7 @@ pub async fn folders(
             with_catalog(&app, find).await?
         }
     };
-    Ok(Json(FoldersReply { success: true, page }))
+    Ok(Success(page))
 }
 
 /// Parses a direct child of a folder.
@@ -221,7 +210,7 @@ pub async fn edit(
     caller: Caller,
     Path(name): Path<BucketName>,
     body: JsonBody,
-) -> Result<Json<BucketReply>, ApiError> {
+) -> Result<Success<BucketReply>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     // Settings apply to the whole bucket.
     caller.require_folder_access(&FolderKey::root())?;
@@ -256,7 +245,7 @@ pub async fn delete(
     caller: Caller,
     Path(name): Path<BucketName>,
     query: Query,
-) -> Result<Json<BucketDeletedReply>, ApiError> {
+) -> Result<Success<BucketDeletedReply>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     caller.require_unrestricted()?;
     let force = query.flag(&["force"])?.unwrap_or(false);
@@ -277,7 +266,7 @@ pub async fn delete(
     };
     let message = format!("Deleted {name}");
     let deleted = BucketDeletedView { bucket_name: name.to_string(), deleted_count };
-    Ok(Json(BucketDeletedReply { success: true, message, deleted }))
+    Ok(Success(BucketDeletedReply { message, deleted }))
 }
 
 /// Removes the content of a deleted bucket after the response. Failures are retried by the upkeep of the catalog.
@@ -291,7 +280,7 @@ async fn reply(
     app: &AppState,
     caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Bucket>, CatalogError> + Send + 'static,
-) -> Result<Json<BucketReply>, ApiError> {
+) -> Result<Success<BucketReply>, ApiError> {
     let store = app.store.clone();
     let asking = caller.clone();
     let view = move |catalog: &Catalog| {
@@ -299,7 +288,7 @@ async fn reply(
         Ok((bucket_view(&store, &bucket)?, asking.scopes_in(catalog, &bucket)))
     };
     let (bucket, scopes) = changing(app, caller, view).await?;
-    Ok(Json(BucketReply { success: true, bucket, scopes }))
+    Ok(Success(BucketReply { bucket, scopes }))
 }
 
 /// Checks that the caller can read a placeholder from another bucket, since it becomes readable as the placeholder.

@@ -15,7 +15,7 @@ use usage::task::blocking;
 use crate::auth::Caller;
 use crate::limits;
 use crate::parameters::ObjectPathParameters;
-use crate::replies::{DeleteReply, Truncation};
+use crate::replies::{DeleteReply, Success, Truncation};
 use crate::request_context::Target;
 use crate::state::AppState;
 
@@ -32,7 +32,7 @@ pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
     Target(ObjectPath { bucket, place }): Target,
-) -> Result<DeleteReply, ApiError> {
+) -> Result<Success<DeleteReply>, ApiError> {
     caller.bucket(&app.catalog, &bucket, Scope::Delete)?;
     caller.require_path_access(&place)?;
     match place {
@@ -79,13 +79,13 @@ async fn delete_file(
     app: &AppState,
     bucket: BucketName,
     key: ObjectKey,
-) -> Result<DeleteReply, ApiError> {
+) -> Result<Success<DeleteReply>, ApiError> {
     let name = ObjectName::new(bucket, key);
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
     let batch = delete_thumbnail(batch, &name);
     let happenings = [ObjectEvent::removed(name.key.clone())];
     match app.catalog.commit_with_events(&name.bucket, batch, &happenings).await {
-        Ok(_) => Ok(DeleteReply::file(name.bucket.as_str(), name.key.as_str())),
+        Ok(_) => Ok(Success(DeleteReply::file(name.bucket.as_str(), name.key.as_str()))),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
     }
@@ -95,7 +95,7 @@ async fn delete_folder(
     app: &AppState,
     bucket: BucketName,
     folder: FolderKey,
-) -> Result<DeleteReply, ApiError> {
+) -> Result<Success<DeleteReply>, ApiError> {
     if folder.is_root() {
         return Err(ApiError::bad_request(
             "The root of a bucket cannot be deleted: name a file or folder, or use an \
@@ -111,7 +111,8 @@ async fn delete_folder(
     }
     let committed = app.catalog.commit_with_events(&bucket, files.batch, &files.happenings).await?;
     let deleted_count = committed.deleted_count;
-    Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, files.rest))
+    let (bucket, folder) = (bucket.as_str(), folder.as_str());
+    Ok(Success(DeleteReply::folder(bucket, folder, deleted_count, files.rest)))
 }
 
 /// Files that one request deletes.

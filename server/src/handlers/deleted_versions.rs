@@ -31,7 +31,7 @@ use crate::auth::Caller;
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
 use crate::parameters::{BucketNameParameter, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -39,7 +39,6 @@ use crate::state::AppState;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoncurrentVersionsReply {
-    success: bool,
     /// Restorable versions, possibly few or none before the last page; a `nextCursor` of `null` ends the list.
     versions: Vec<NoncurrentVersionView>,
     #[schema(required)]
@@ -91,7 +90,6 @@ pub struct UndeleteRequest {
 /// Location of a restored file.
 #[derive(Serialize, ToSchema)]
 pub struct UndeletedReply {
-    success: bool,
     path: String,
     url: String,
     /// Id of the restored version; the restored file has a new one.
@@ -161,7 +159,7 @@ pub async fn list(
     caller: Caller,
     Path(name): Path<BucketName>,
     query: Query,
-) -> Result<Json<NoncurrentVersionsReply>, ApiError> {
+) -> Result<Success<NoncurrentVersionsReply>, ApiError> {
     caller.bucket(&app.catalog, &name, Scope::List)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let prefix = query.string(&["prefix"])?.unwrap_or_default();
@@ -200,7 +198,7 @@ pub async fn list(
     };
     let versions = versions.iter().map(|version| version_view(&app, version)).collect();
     let next_cursor = next.map(|next| next.text());
-    Ok(Json(NoncurrentVersionsReply { success: true, versions, next_cursor }))
+    Ok(Success(NoncurrentVersionsReply { versions, next_cursor }))
 }
 
 /// Restores a file: the newest intact version, or the given one.
@@ -225,7 +223,7 @@ pub async fn undelete(
     caller: Caller,
     Path(name): Path<BucketName>,
     body: JsonBody,
-) -> Result<Json<UndeletedReply>, ApiError> {
+) -> Result<Success<UndeletedReply>, ApiError> {
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let wish: UndeleteRequest = body.deserialize()?;
@@ -236,7 +234,7 @@ pub async fn undelete(
     let (object, lsn, renamed) = filing::undelete(&app, &bucket, wanted).await?;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
-    Ok(Json(UndeletedReply { success: true, path, url, lsn, renamed }))
+    Ok(Success(UndeletedReply { path, url, lsn, renamed }))
 }
 
 fn scan_params(bucket: &Arc<Bucket>, prefix: String) -> NoncurrentFilter {

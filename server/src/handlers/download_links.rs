@@ -19,7 +19,7 @@ use super::file_in;
 use crate::auth::Caller;
 use crate::limits;
 use crate::parameters::BucketNameParameter;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -37,7 +37,6 @@ pub struct DownloadLinkRequest {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DownloadLinkReply {
-    success: bool,
     url: String,
     expires_at: String,
 }
@@ -62,7 +61,7 @@ pub async fn create(
     caller: Caller,
     Path(name): Path<BucketName>,
     body: JsonBody,
-) -> Result<Json<DownloadLinkReply>, ApiError> {
+) -> Result<Success<DownloadLinkReply>, ApiError> {
     caller.bucket(&app.catalog, &name, Scope::Presign)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Read)?;
     let wish: DownloadLinkRequest = body.deserialize()?;
@@ -91,5 +90,5 @@ pub async fn create(
     // Without a signing key, which only happens if the store has never accepted a write.
     let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
     let url = format!("{}?token={text}", public_url(app.public_url.as_str(), &name));
-    Ok(Json(DownloadLinkReply { success: true, url, expires_at: iso_time(expires_ms) }))
+    Ok(Success(DownloadLinkReply { url, expires_at: iso_time(expires_ms) }))
 }

@@ -10,12 +10,11 @@ use protocol::error::ApiError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 struct HealthReply {
-    success: bool,
     status: &'static str,
     store: &'static str,
 }
@@ -64,7 +63,7 @@ fn reply(status: &'static str, health: &Health) -> Response {
         Health::Full { .. } => "full",
         Health::ReadOnly(_) => "read_only",
     };
-    Json(HealthReply { success: true, status, store }).into_response()
+    Success(HealthReply { status, store }).into_response()
 }
 
 fn not_ready(message: &'static str) -> ApiError {

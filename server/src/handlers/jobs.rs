@@ -29,7 +29,7 @@ use crate::auth::Caller;
 use crate::job_runner::{self, check_allowed};
 use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -77,7 +77,6 @@ enum JobKind {
 /// Job.
 #[derive(Serialize, ToSchema)]
 pub struct JobReply {
-    success: bool,
     job: JobView,
 }
 
@@ -85,7 +84,6 @@ pub struct JobReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobsReply {
-    success: bool,
     jobs: Vec<JobView>,
     #[schema(required)]
     next_cursor: Option<String>,
@@ -157,7 +155,7 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<JobsReply>, ApiError> {
+) -> Result<Success<JobsReply>, ApiError> {
     let page = PageRequest::from_query(&query)?;
     let jobs = app.catalog.jobs().into_iter().filter(|job| sees(&app, &caller, job));
     let place = |job: Arc<Job>| {
@@ -168,7 +166,7 @@ pub async fn list(
     jobs.sort_by(|one, other| one.0.cmp(&other.0));
     let (jobs, next_cursor) = page.paginate(jobs, |(place, _)| place);
     let jobs = jobs.iter().map(|(_, job)| view(&app, job)).collect();
-    Ok(Json(JobsReply { success: true, jobs, next_cursor }))
+    Ok(Success(JobsReply { jobs, next_cursor }))
 }
 
 /// Starts a background job and returns immediately.
@@ -188,7 +186,7 @@ pub async fn begin(
     State(app): State<AppState>,
     caller: Caller,
     body: JsonBody,
-) -> Result<(StatusCode, Json<JobReply>), ApiError> {
+) -> Result<(StatusCode, Success<JobReply>), ApiError> {
     let work = work_of(body.deserialize()?)?;
     check_allowed(&app, &caller, &work)?;
     let new =
@@ -196,7 +194,7 @@ pub async fn begin(
     let job = changing(&app, &caller, move |catalog| catalog.add_job(new)).await?;
     let job = job.ok_or_else(|| ApiError::too_many_jobs(catalog::limits::JOBS_PER_ACCOUNT_MAX))?;
     app.jobs.notify();
-    Ok((StatusCode::ACCEPTED, Json(JobReply { success: true, job: view(&app, &job) })))
+    Ok((StatusCode::ACCEPTED, Success(JobReply { job: view(&app, &job) })))
 }
 
 /// Returns the state and progress of a job.
@@ -215,9 +213,9 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<JobId>,
-) -> Result<Json<JobReply>, ApiError> {
+) -> Result<Success<JobReply>, ApiError> {
     let job = find(&app, &caller, &id)?;
-    Ok(Json(JobReply { success: true, job: view(&app, &job) }))
+    Ok(Success(JobReply { job: view(&app, &job) }))
 }
 
 /// Cancels a job; completed work is kept.
@@ -237,7 +235,7 @@ pub async fn cancel(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<JobId>,
-) -> Result<Json<JobReply>, ApiError> {
+) -> Result<Success<JobReply>, ApiError> {
     let job = find(&app, &caller, &id)?;
     // The permission to start a job is the permission to cancel it.
     check_allowed(&app, &caller, &job.work)?;
@@ -245,7 +243,7 @@ pub async fn cancel(
         return Err(ApiError::job_ended());
     }
     let job = app.catalog.job(&job.id).unwrap_or(job);
-    Ok(Json(JobReply { success: true, job: view(&app, &job) }))
+    Ok(Success(JobReply { job: view(&app, &job) }))
 }
 
 fn find(app: &AppState, caller: &Caller, id: &JobId) -> Result<Arc<Job>, ApiError> {

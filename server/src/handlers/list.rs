@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::limits::LIST_KEYS_MAX;
 use crate::parameters::ListedBucketParameter;
-use crate::replies::{ListReply, ListedObject};
+use crate::replies::{ListReply, ListedObject, Success};
 use crate::state::AppState;
 
 const BUCKET_NAME: &[&str] = &["bucketName", "bucket"];
@@ -73,7 +73,7 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<ListReply, ApiError> {
+) -> Result<Success<ListReply>, ApiError> {
     let listing = Listing::of(&query)?;
     caller.bucket(&app.catalog, &listing.bucket, Scope::List)?;
     caller.require_prefix_access(&listing.prefix)?;
@@ -103,9 +103,11 @@ pub async fn list(
         size: object.bytes(),
     });
     let next_cursor = page.next.map(|last| listing.cursor(&last));
-    Ok(ListReply::new(contents.collect(), page.groups, next_cursor)
-        .with_listing(listing.bucket.as_str(), listing.prefix, listing.delimiter)
-        .with_request(keys_max, cursor, start_after))
+    Ok(Success(
+        ListReply::new(contents.collect(), page.groups, next_cursor)
+            .with_listing(listing.bucket.as_str(), listing.prefix, listing.delimiter)
+            .with_request(keys_max, cursor, start_after),
+    ))
 }
 
 impl Listing {

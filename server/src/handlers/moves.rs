@@ -14,7 +14,7 @@ use super::file_in;
 use crate::auth::Caller;
 use crate::filing::{MovedFile, copy_file, move_file};
 use crate::parameters::BucketNameParameter;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -31,7 +31,6 @@ pub struct MoveRequest {
 /// New location of a moved or copied file.
 #[derive(Serialize, ToSchema)]
 pub struct MovedReply {
-    success: bool,
     path: String,
     url: String,
     /// Whether the file got a different name because the requested one was in use.
@@ -58,7 +57,7 @@ pub async fn move_one(
     caller: Caller,
     Path(name): Path<BucketName>,
     body: JsonBody,
-) -> Result<Json<MovedReply>, ApiError> {
+) -> Result<Success<MovedReply>, ApiError> {
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let (from, to, on_taken) = requested(&caller, body)?;
@@ -89,7 +88,7 @@ pub async fn copy_one(
     caller: Caller,
     Path(name): Path<BucketName>,
     body: JsonBody,
-) -> Result<Json<MovedReply>, ApiError> {
+) -> Result<Success<MovedReply>, ApiError> {
     caller.bucket(&app.catalog, &name, Scope::Read)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let (from, to, on_taken) = requested(&caller, body)?;
@@ -113,9 +112,9 @@ fn requested(
     Ok((from, to, wish.on_conflict.unwrap_or_default()))
 }
 
-fn reply(app: &AppState, moved: &MovedFile) -> Json<MovedReply> {
+fn reply(app: &AppState, moved: &MovedFile) -> Success<MovedReply> {
     let MovedFile { object, renamed } = moved;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
-    Json(MovedReply { success: true, path, url, renamed: *renamed })
+    Success(MovedReply { path, url, renamed: *renamed })
 }

@@ -24,14 +24,13 @@ use crate::management::{
     OrganisationView, organisation_view,
 };
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
 /// Organisation.
 #[derive(Serialize, ToSchema)]
 pub struct OrganisationReply {
-    success: bool,
     organisation: OrganisationView,
 }
 
@@ -39,7 +38,6 @@ pub struct OrganisationReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganisationsReply {
-    success: bool,
     organisations: Vec<OrganisationView>,
     /// All pending invitations of the account.
     invitations: Vec<MembershipInvitationView>,
@@ -51,7 +49,6 @@ pub struct OrganisationsReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MembersReply {
-    success: bool,
     members: Vec<MemberView>,
     invited: Vec<InvitedMemberView>,
 }
@@ -59,7 +56,6 @@ pub struct MembersReply {
 /// Deleted organisation.
 #[derive(Serialize, ToSchema)]
 pub struct OrganisationDeletedReply {
-    success: bool,
     message: String,
     #[serde(flatten)]
     deleted: OrganisationDeletedView,
@@ -67,9 +63,7 @@ pub struct OrganisationDeletedReply {
 
 /// Response to a declined invitation.
 #[derive(Serialize, ToSchema)]
-pub struct OrganisationDeclinedReply {
-    success: bool,
-}
+pub struct OrganisationDeclinedReply {}
 
 /// Organisation settings.
 #[derive(Deserialize, ToSchema)]
@@ -103,7 +97,7 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<OrganisationsReply>, ApiError> {
+) -> Result<Success<OrganisationsReply>, ApiError> {
     caller.require_unrestricted()?;
     let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let own = &caller.account().id;
@@ -118,7 +112,7 @@ pub async fn list(
         Some(MembershipInvitationView { id, name, role: *it.invited.get(own)? })
     });
     let invitations = invitations.collect();
-    Ok(Json(OrganisationsReply { success: true, organisations, invitations, next_cursor }))
+    Ok(Success(OrganisationsReply { organisations, invitations, next_cursor }))
 }
 
 /// Creates an organisation owned by the account.
@@ -134,7 +128,7 @@ pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
     body: JsonBody,
-) -> Result<Json<OrganisationReply>, ApiError> {
+) -> Result<Success<OrganisationReply>, ApiError> {
     caller.require_unrestricted()?;
     let (name, owner) = (name_in(body)?, caller.account().id.clone());
     reply(&app, &caller, move |catalog| catalog.create_organisation(name, &owner)).await
@@ -153,10 +147,10 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<OrganisationId>,
-) -> Result<Json<OrganisationReply>, ApiError> {
+) -> Result<Success<OrganisationReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id, MemberRole::Viewer)?;
     let organisation = organisation_view(&app.catalog, &organisation);
-    Ok(Json(OrganisationReply { success: true, organisation }))
+    Ok(Success(OrganisationReply { organisation }))
 }
 
 /// Renames an organisation.
@@ -174,7 +168,7 @@ pub async fn edit(
     caller: Caller,
     Path(id): Path<OrganisationId>,
     body: JsonBody,
-) -> Result<Json<OrganisationReply>, ApiError> {
+) -> Result<Success<OrganisationReply>, ApiError> {
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let name = name_in(body)?;
     reply(&app, &caller, move |catalog| catalog.rename_organisation(&id, name)).await
@@ -196,12 +190,12 @@ pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<OrganisationId>,
-) -> Result<Json<OrganisationDeletedReply>, ApiError> {
+) -> Result<Success<OrganisationDeletedReply>, ApiError> {
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let deleted = OrganisationDeletedView { id: id.to_string() };
     changing(&app, &caller, move |catalog| catalog.delete_organisation(&id)).await?;
     let message = format!("Deleted {}", deleted.id);
-    Ok(Json(OrganisationDeletedReply { success: true, message, deleted }))
+    Ok(Success(OrganisationDeletedReply { message, deleted }))
 }
 
 /// Lists the members of an organisation.
@@ -217,7 +211,7 @@ pub async fn members(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<OrganisationId>,
-) -> Result<Json<MembersReply>, ApiError> {
+) -> Result<Success<MembersReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id, MemberRole::Viewer)?;
     Ok(members_of(&app, &organisation))
 }
@@ -240,7 +234,7 @@ pub async fn set_member(
     caller: Caller,
     Path(id): Path<OrganisationId>,
     body: JsonBody,
-) -> Result<Json<MembersReply>, ApiError> {
+) -> Result<Success<MembersReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id, MemberRole::Owner)?;
     let MemberSettings { account, role } = body.deserialize()?;
     // By id alone: names could be guessed.
@@ -263,7 +257,7 @@ pub async fn accept_membership(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<OrganisationId>,
-) -> Result<Json<OrganisationReply>, ApiError> {
+) -> Result<Success<OrganisationReply>, ApiError> {
     let (id, account) = invitation_in(&app, &caller, &id)?;
     reply(&app, &caller, move |catalog| catalog.accept_membership(&id, &account)).await
 }
@@ -281,10 +275,10 @@ pub async fn decline_membership(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<OrganisationId>,
-) -> Result<Json<OrganisationDeclinedReply>, ApiError> {
+) -> Result<Success<OrganisationDeclinedReply>, ApiError> {
     let (id, account) = invitation_in(&app, &caller, &id)?;
     changing(&app, &caller, move |catalog| catalog.remove_member(&id, &account)).await?;
-    Ok(Json(OrganisationDeclinedReply { success: true }))
+    Ok(Success(OrganisationDeclinedReply {}))
 }
 
 /// Returns the ids of the organisation and of the caller, if the caller is invited.
@@ -318,7 +312,7 @@ pub async fn remove_member(
     caller: Caller,
     Path(id): Path<OrganisationId>,
     query: Query,
-) -> Result<Json<MembersReply>, ApiError> {
+) -> Result<Success<MembersReply>, ApiError> {
     let account = query.string(&["account"])?;
     let account = account.ok_or_else(|| ApiError::bad_parameter("account", "is required"))?;
     let leaves = account == caller.account().id.as_str();
@@ -337,23 +331,23 @@ async fn reply(
     app: &AppState,
     caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Organisation>, CatalogError> + Send + 'static,
-) -> Result<Json<OrganisationReply>, ApiError> {
+) -> Result<Success<OrganisationReply>, ApiError> {
     let organisation = changing(app, caller, work).await?;
     let organisation = organisation_view(&app.catalog, &organisation);
-    Ok(Json(OrganisationReply { success: true, organisation }))
+    Ok(Success(OrganisationReply { organisation }))
 }
 
 async fn members_reply(
     app: &AppState,
     caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Organisation>, CatalogError> + Send + 'static,
-) -> Result<Json<MembersReply>, ApiError> {
+) -> Result<Success<MembersReply>, ApiError> {
     Ok(members_of(app, &*changing(app, caller, work).await?))
 }
 
-fn members_of(app: &AppState, organisation: &Organisation) -> Json<MembersReply> {
+fn members_of(app: &AppState, organisation: &Organisation) -> Success<MembersReply> {
     let OrganisationView { members, invited, .. } = organisation_view(&app.catalog, organisation);
-    Json(MembersReply { success: true, members, invited })
+    Success(MembersReply { members, invited })
 }
 
 fn name_in(body: JsonBody) -> Result<OrganisationName, ApiError> {

@@ -27,7 +27,7 @@ use crate::limits;
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::path_params::UploadToken;
 use crate::rate_limit::RateClass;
-use crate::replies::{PresignedUrlReply, TokenReply, UploadReply};
+use crate::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
 use crate::request_context::{Path, RoutedContext};
 use crate::state::AppState;
 
@@ -58,12 +58,13 @@ pub async fn presign_token(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<TokenReply, ApiError> {
+) -> Result<Success<TokenReply>, ApiError> {
     let target = target_param(&caller, &query)?;
     let wishes = upload_params(&query)?;
     let issued = issue(&app, &caller, &query, target, Purpose::Form, wishes)?;
     let url = format!("{}{TOKEN_PATH}{}", app.public_url.as_str(), issued.text);
-    Ok(TokenReply::new(url, issued.text, issued.expires_in, issued.grant.expires_ms))
+    let expires_ms = issued.grant.expires_ms;
+    Ok(Success(TokenReply::new(url, issued.text, issued.expires_in, expires_ms)))
 }
 
 /// Issues a presigned PUT URL for one file (legacy form).
@@ -94,7 +95,7 @@ fn issue_address(
     caller: &Caller,
     query: &Query,
     head: &Parts,
-) -> Result<PresignedUrlReply, ApiError> {
+) -> Result<Success<PresignedUrlReply>, ApiError> {
     // The bucket, and the path after `presigned/`, both as sent.
     let path = head.uri.path();
     let between = format!("/{}/", reserved_paths::PRESIGNED);
@@ -112,7 +113,8 @@ fn issue_address(
     let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
     let ObjectName { bucket, key } = name;
     let expires_ms = issued.grant.expires_ms;
-    Ok(PresignedUrlReply::new(url, bucket.as_str(), key.as_str(), issued.expires_in, expires_ms))
+    let (bucket, key) = (bucket.as_str(), key.as_str());
+    Ok(Success(PresignedUrlReply::new(url, bucket, key, issued.expires_in, expires_ms)))
 }
 
 /// Uploads the files of a multipart form with a one-time upload token.

@@ -21,7 +21,7 @@ use crate::handlers::upload::reply;
 use crate::intake::{UploadOptions, UploadTarget, receive_raw, store_files};
 use crate::parameters::ObjectPathParameters;
 use crate::rate_limit::RateClass;
-use crate::replies::UploadReply;
+use crate::replies::{Success, UploadReply};
 use crate::request_context::Target;
 use crate::state::AppState;
 
@@ -83,7 +83,7 @@ async fn store_body(
         store_files(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(app, destination, kept);
     let etag = HeaderValue::try_from(reply.etag());
-    let mut response = reply.into_response();
+    let mut response = Success(reply).into_response();
     response.headers_mut().extend(etag.map(|etag| (ETAG, etag)));
     Ok(response)
 }

@@ -12,14 +12,13 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::limits::RECENT_UPLOADS_MAX;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 /// Latest uploads, newest first.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentUploadsReply {
-    success: bool,
     uploads: Vec<RecentUploadView>,
 }
 
@@ -46,7 +45,7 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<RecentUploadsReply>, ApiError> {
+) -> Result<Success<RecentUploadsReply>, ApiError> {
     caller.require_scope(Scope::List)?;
     let limit = match query.number(&["limit"])? {
         None => 8,
@@ -80,5 +79,5 @@ pub async fn list(
         content_type: object.content_type().to_owned(),
         modified_at: iso_time(object.modified_ms()),
     };
-    Ok(Json(RecentUploadsReply { success: true, uploads: found.iter().map(view).collect() }))
+    Ok(Success(RecentUploadsReply { uploads: found.iter().map(view).collect() }))
 }

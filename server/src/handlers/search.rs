@@ -26,7 +26,7 @@ use crate::limits::{
     SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT, SEARCH_TIME_MS_MAX,
 };
 use crate::parameters::BucketParameter;
-use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply};
+use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply, Success};
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -54,7 +54,7 @@ pub async fn search(
     caller: Caller,
     query: Query,
     Path(bucket): Path<BucketName>,
-) -> Result<SearchReply, ApiError> {
+) -> Result<Success<SearchReply>, ApiError> {
     caller.bucket(&app.catalog, &bucket, Scope::List)?;
     let folder = parent(&query)?;
     caller.require_folder_access(&folder)?;
@@ -87,9 +87,11 @@ pub async fn search(
     let (found, took_ms) =
         found.map_err(|QueueFull| ApiError::overloaded(SEARCH_QUEUE_TIMEOUT.as_secs()))??;
     let SearchQuery { bucket, folder, text, .. } = asked;
-    Ok(SearchReply::new(text, bucket.as_str(), folder.as_str(), page)
-        .with_hits(found.hits, found.total, found.total_is_exact)
-        .with_duration(took_ms))
+    Ok(Success(
+        SearchReply::new(text, bucket.as_str(), folder.as_str(), page)
+            .with_hits(found.hits, found.total, found.total_is_exact)
+            .with_duration(took_ms),
+    ))
 }
 
 /// Cancellation and deadline of a search.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::config::{SettingChange, SettingDefault, settings};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 /// Version of the server.
@@ -19,7 +19,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsReply {
-    success: bool,
     version: &'static str,
     #[schema(required)]
     data_folder: Option<String>,
@@ -55,7 +54,7 @@ struct SettingView {
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-) -> Result<Json<SettingsReply>, ApiError> {
+) -> Result<Success<SettingsReply>, ApiError> {
     caller.require_operator("sees the settings")?;
     let config = app.config();
     let view = |setting: crate::config::Setting| {
@@ -83,5 +82,5 @@ pub async fn show(
     };
     let data_folder = app.data_folder.get().map(|folder| folder.display().to_string());
     let settings = settings().into_iter().map(view).collect();
-    Ok(Json(SettingsReply { success: true, version: VERSION, data_folder, settings }))
+    Ok(Success(SettingsReply { version: VERSION, data_folder, settings }))
 }

@@ -26,7 +26,7 @@ use crate::auth::{Caller, PresentedCredentials, anonymous_actor};
 use crate::handlers::{changing, changing_as};
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 
@@ -34,7 +34,6 @@ use crate::state::AppState;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionReply {
-    success: bool,
     signed_in: bool,
     /// Whether no operator has a password yet; only without a session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +60,6 @@ pub struct OwnSessionView {
 /// Sessions of an account.
 #[derive(Serialize, ToSchema)]
 pub struct SessionsReply {
-    success: bool,
     /// Sessions, most recently used first.
     sessions: Vec<SessionView>,
 }
@@ -121,11 +119,11 @@ pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, 
         Ok(Some(caller)) => {
             let state = app.catalog.session(&caller.session()?.id);
             let state = state.ok_or_else(ApiError::session_ended)?;
-            Ok(Json(signed_in(&app, &state)).into_response())
+            Ok(Success(signed_in(&app, &state)).into_response())
         }
-        Ok(None) => Ok(Json(signed_out_reply(&app)).into_response()),
+        Ok(None) => Ok(Success(signed_out_reply(&app)).into_response()),
         Err(error) if error.code() == SESSION_ENDED => {
-            Ok(with_cookie(Json(signed_out_reply(&app)), app.session_cookie.clear()))
+            Ok(with_cookie(Success(signed_out_reply(&app)), app.session_cookie.clear()))
         }
         Err(error) => Err(error),
     }
@@ -177,7 +175,7 @@ pub async fn sign_in(
     let started = changing_as(&app, actor, move |catalog| {
         catalog.sign_in(&account.id, &hash, visitor, before.as_ref())
     });
-    session_response(&app, &started.await?, |reply| Json(reply).into_response())
+    session_response(&app, &started.await?, |reply| Success(reply).into_response())
 }
 
 /// Signs out and clears the session cookie.
@@ -223,11 +221,11 @@ pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Respon
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
-) -> Result<Json<SessionsReply>, ApiError> {
+) -> Result<Success<SessionsReply>, ApiError> {
     let current = caller.session()?;
     let sessions = app.catalog.sessions_of(&caller.account().id);
     let sessions = sessions.iter().map(|state| view(state, current)).collect();
-    Ok(Json(SessionsReply { success: true, sessions }))
+    Ok(Success(SessionsReply { sessions }))
 }
 
 /// Ends one session of the account; ending the current one signs out.
@@ -419,7 +417,6 @@ fn session_before(app: &AppState, head: &Parts) -> Option<SessionId> {
 fn signed_in(app: &AppState, state: &SessionInfo) -> SessionReply {
     let account = app.catalog.account(&state.session.account);
     SessionReply {
-        success: true,
         signed_in: true,
         set_up_needed: None,
         account: account.map(|account| account_view(&app.catalog, &account)),
@@ -433,7 +430,7 @@ fn signed_in(app: &AppState, state: &SessionInfo) -> SessionReply {
 
 fn signed_out_reply(app: &AppState) -> SessionReply {
     let set_up_needed = Some(app.catalog.needs_set_up());
-    SessionReply { success: true, signed_in: false, set_up_needed, account: None, session: None }
+    SessionReply { signed_in: false, set_up_needed, account: None, session: None }
 }
 
 fn view(state: &SessionInfo, current: &Session) -> SessionView {

@@ -29,7 +29,7 @@ use crate::management::{
     bucket_view, invitation_url, s3_credentials,
 };
 use crate::parameters::IdParameter;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::set_up_link::LinkState;
 use crate::state::AppState;
@@ -62,7 +62,6 @@ pub struct SetupRequest {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetupCheckReply {
-    success: bool,
     /// Existing accounts, at most 20.
     accounts: Vec<SetupAccount>,
 }
@@ -128,7 +127,6 @@ pub enum InvitationOutcome {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationCheckReply {
-    success: bool,
     /// Account name for signing in.
     name: String,
     expires_at: String,
@@ -138,7 +136,6 @@ pub struct InvitationCheckReply {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationReply {
-    success: bool,
     account: AccountView,
     url: String,
     expires_at: String,
@@ -171,7 +168,7 @@ pub async fn set_up(
     if body.optional("check")?.unwrap_or(false) {
         body.deny_unknown()?;
         check_link(&app, &head, &token)?;
-        return Ok(Json(SetupOutcome::Check(check_reply(&app))).into_response());
+        return Ok(Success(SetupOutcome::Check(check_reply(&app))).into_response());
     }
     let name: String = body.require("name")?;
     let password = body.require_secret("password")?;
@@ -200,7 +197,7 @@ pub async fn set_up(
     let api_key = api_key_view(&app.catalog, &key.record);
     session_response(&app, &started, |session| {
         let reply = SetupReply { bucket, key: key.text, api_key, s3, session };
-        Json(SetupOutcome::Done(Box::new(reply))).into_response()
+        Success(SetupOutcome::Done(Box::new(reply))).into_response()
     })
 }
 
@@ -210,7 +207,7 @@ fn check_reply(app: &AppState) -> SetupCheckReply {
         name: account.name.as_str().to_owned(),
         has_bucket: !app.catalog.bucket_names_of(&account.id).is_empty(),
     });
-    SetupCheckReply { success: true, accounts: accounts.collect() }
+    SetupCheckReply { accounts: accounts.collect() }
 }
 
 /// Creates an invitation link for setting the account's password. Operators only.
@@ -226,12 +223,11 @@ pub async fn invite(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<AccountId>,
-) -> Result<Json<InvitationReply>, ApiError> {
+) -> Result<Success<InvitationReply>, ApiError> {
     caller.require_operator("sends invitations")?;
     let account = app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let invited = changing(&app, &caller, move |catalog| catalog.invite(&id)).await?;
-    Ok(Json(InvitationReply {
-        success: true,
+    Ok(Success(InvitationReply {
         account: account_view(&app.catalog, &account),
         url: invitation_url(app.public_url.as_str(), &invited.text),
         expires_at: iso_time(invited.expires_ms),
@@ -276,8 +272,8 @@ pub async fn accept_invitation(
     let Some(password) = password else {
         let (name, expires_ms) = (account.name.as_str().to_owned(), invitation.expires_ms);
         let expires_at = iso_time(expires_ms);
-        let reply = InvitationCheckReply { success: true, name, expires_at };
-        return Ok(Json(InvitationOutcome::Check(reply)).into_response());
+        let reply = InvitationCheckReply { name, expires_at };
+        return Ok(Success(InvitationOutcome::Check(reply)).into_response());
     };
     let actor = Actor {
         name: Some(account.name.as_str().to_owned()),
@@ -288,7 +284,7 @@ pub async fn accept_invitation(
     let visitor = client_info(&head);
     let accept = move |catalog: &Catalog| catalog.accept_invitation(&invitation, hash, visitor);
     let started = changing_as(&app, actor, accept);
-    let accepted = |reply| Json(InvitationOutcome::Accepted(reply)).into_response();
+    let accepted = |reply| Success(InvitationOutcome::Accepted(reply)).into_response();
     session_response(&app, &started.await?, accepted)
 }
 

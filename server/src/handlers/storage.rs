@@ -9,14 +9,13 @@ use super::server_settings::VERSION;
 use super::with_catalog;
 use crate::auth::Caller;
 use crate::management::{StorageView, storage};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 /// Disk usage, segments, corruption, and estimated effect of a compaction.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageReply {
-    success: bool,
     /// Server version.
     version: &'static str,
     #[schema(required)]
@@ -36,10 +35,10 @@ pub struct StorageReply {
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
-) -> Result<Json<StorageReply>, ApiError> {
+) -> Result<Success<StorageReply>, ApiError> {
     caller.require_operator("sees the storage")?;
     let store = app.store.clone();
     let storage = with_catalog(&app, move |catalog| storage(&store, catalog)).await?;
     let data_folder = app.data_folder.get().map(|folder| folder.display().to_string());
-    Ok(Json(StorageReply { success: true, version: VERSION, data_folder, storage }))
+    Ok(Success(StorageReply { version: VERSION, data_folder, storage }))
 }

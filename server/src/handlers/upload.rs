@@ -19,7 +19,7 @@ use protocol::time_format::iso_time;
 use crate::auth::Caller;
 use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
 use crate::parameters::{ObjectPathParameters, UploadParameters};
-use crate::replies::{UploadReply, UploadedFile};
+use crate::replies::{Success, UploadReply, UploadedFile};
 use crate::request_context::Target;
 use crate::state::AppState;
 
@@ -47,7 +47,7 @@ pub async fn upload(
     Target(target): Target,
     query: Query,
     request: Request<Body>,
-) -> Result<UploadReply, ApiError> {
+) -> Result<Success<UploadReply>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &target.bucket, Scope::Upload)?;
     let wishes = upload_params(&query)?;
     let destination = UploadTarget::from_path(bucket, target.place);
@@ -79,7 +79,7 @@ pub async fn store_form(
     wishes: UploadParams,
     along: Batch,
     request: Request<Body>,
-) -> Result<UploadReply, ApiError> {
+) -> Result<Success<UploadReply>, ApiError> {
     let (head, body) = request.into_parts();
     let limits = BodyLimits::new(app.body_bytes_max());
     let form = FormFiles::open(&head.headers, body, limits).await?;
@@ -88,7 +88,7 @@ pub async fn store_form(
     keys.iter().try_for_each(|key| caller.require_key_access(key))?;
     let manner = UploadOptions::new(wishes, EventKind::CreatedByPost);
     let kept = store_files(app, &destination.bucket, manner, along, files, &keys).await?;
-    Ok(reply(app, destination, kept))
+    Ok(Success(reply(app, destination, kept)))
 }
 
 /// Returns the response for stored files.

@@ -18,14 +18,13 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::handlers::with_catalog;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 /// Usage over time.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryReply {
-    success: bool,
     step: Step,
     /// Start of the first interval.
     from: String,
@@ -95,7 +94,7 @@ pub async fn history(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<HistoryReply>, ApiError> {
+) -> Result<Success<HistoryReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let of = match query.string(&["bucketName"])? {
         Some(name) => {
@@ -112,8 +111,7 @@ pub async fn history(
     let points = with_catalog(&app, find).await?;
     let ms = traffic_step.ms();
     let is_minutes = step == Step::Minute;
-    Ok(Json(HistoryReply {
-        success: true,
+    Ok(Success(HistoryReply {
         step,
         from: iso_time(steps.start * ms),
         to: iso_time((steps.end * ms).min(now_ms)),

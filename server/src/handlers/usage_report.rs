@@ -13,14 +13,13 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::handlers::with_catalog;
 use crate::parameters::PageParameters;
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::state::AppState;
 
 /// Stored bytes and objects, per bucket and in total.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReply {
-    success: bool,
     /// Page of the account's buckets, by name.
     buckets: Vec<BucketUsageView>,
     #[schema(required)]
@@ -68,7 +67,7 @@ pub async fn usage(
     State(app): State<AppState>,
     caller: Caller,
     query: Query,
-) -> Result<Json<UsageReply>, ApiError> {
+) -> Result<Success<UsageReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let page = PageRequest::from_query(&query)?;
     let (account, limits) = (caller.account().clone(), caller.limits());
@@ -91,7 +90,7 @@ pub async fn usage(
         Ok((buckets, total))
     };
     let (buckets, total) = with_catalog(&app, count).await?;
-    Ok(Json(UsageReply { success: true, buckets, next_cursor, total }))
+    Ok(Success(UsageReply { buckets, next_cursor, total }))
 }
 
 fn bucket_usage(catalog: &Catalog, bucket: &Arc<Bucket>) -> Result<BucketUsageView, CatalogError> {

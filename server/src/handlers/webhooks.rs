@@ -24,75 +24,39 @@ use crate::management::{
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
 use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
-use crate::replies::Json;
+use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
 use crate::webhooks;
 
 const EVENT_ID: &[&str] = &["eventId"];
 
-/// New webhook. No other response contains its secret.
-#[derive(Serialize, ToSchema)]
-pub struct WebhookCreatedReply {
-    success: bool,
-    #[serde(flatten)]
-    created: WebhookCreatedView,
-}
-
 /// Webhook.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookReply {
-    success: bool,
     webhook: WebhookView,
 }
 
 /// Webhooks of a bucket.
 #[derive(Serialize, ToSchema)]
 pub struct WebhooksReply {
-    success: bool,
     webhooks: Vec<WebhookView>,
 }
 
 /// Deleted webhook.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookDeletedReply {
-    success: bool,
     message: String,
     #[serde(flatten)]
     deleted: WebhookDeletedView,
-}
-
-/// Result of a webhook test.
-#[derive(Serialize, ToSchema)]
-pub struct WebhookTestedReply {
-    success: bool,
-    #[serde(flatten)]
-    tested: WebhookTestedView,
 }
 
 /// Page of dead letters.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersReply {
-    success: bool,
     dead_letters: Vec<DeadLetterView>,
     next_cursor: Option<String>,
-}
-
-/// Number of events queued again.
-#[derive(Serialize, ToSchema)]
-pub struct DeadLettersRetriedReply {
-    success: bool,
-    #[serde(flatten)]
-    retried: DeadLettersRetriedView,
-}
-
-/// Number of deleted dead letters.
-#[derive(Serialize, ToSchema)]
-pub struct DeadLettersForgottenReply {
-    success: bool,
-    #[serde(flatten)]
-    forgotten: DeadLettersForgottenView,
 }
 
 /// Lists the webhooks of a bucket by id.
@@ -108,12 +72,12 @@ pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<BucketName>,
-) -> Result<Json<WebhooksReply>, ApiError> {
+) -> Result<Success<WebhooksReply>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     let webhooks = app.catalog.webhooks_of(&bucket.name);
     let visible = webhooks.iter().filter(|webhook| sees(&caller, webhook));
     let webhooks = visible.map(|webhook| webhook_view(&app.catalog, webhook)).collect();
-    Ok(Json(WebhooksReply { success: true, webhooks }))
+    Ok(Success(WebhooksReply { webhooks }))
 }
 
 /// Creates a webhook. The secret is returned only once.
@@ -124,21 +88,21 @@ pub async fn list(
     tag = "Webhooks",
     params(BucketNameParameter),
     request_body = WebhookSettings,
-    responses((status = OK, body = WebhookCreatedReply))
+    responses((status = OK, body = WebhookCreatedView))
 )]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<BucketName>,
     body: JsonBody,
-) -> Result<Json<WebhookCreatedReply>, ApiError> {
+) -> Result<Success<WebhookCreatedView>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     let new = new_webhook(bucket.name.clone(), body.deserialize::<WebhookSettings>()?)?;
     caller.require_prefix_access(&new.prefix)?;
     check_destination(&app, &new.destination)?;
     let webhook = changing(&app, &caller, move |catalog| catalog.create_webhook(new)).await?;
     let created = webhook_created_view(&app.catalog, &webhook);
-    Ok(Json(WebhookCreatedReply { success: true, created }))
+    Ok(Success(created))
 }
 
 /// Returns a webhook with its delivery statistics.
@@ -157,9 +121,9 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
     Path(ids): Path<WebhookPath>,
-) -> Result<Json<WebhookReply>, ApiError> {
+) -> Result<Success<WebhookReply>, ApiError> {
     let webhook = webhook(&app, &caller, &ids)?;
-    Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
+    Ok(Success(WebhookReply { webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
 /// Updates the given settings of a webhook.
@@ -180,7 +144,7 @@ pub async fn edit(
     caller: Caller,
     Path(ids): Path<WebhookPath>,
     body: JsonBody,
-) -> Result<Json<WebhookReply>, ApiError> {
+) -> Result<Success<WebhookReply>, ApiError> {
     let webhook = webhook(&app, &caller, &ids)?;
     let change = webhook_change(body.deserialize::<WebhookSettings>()?)?;
     if let Some(prefix) = &change.prefix {
@@ -191,7 +155,7 @@ pub async fn edit(
     }
     let edit = move |catalog: &Catalog| catalog.edit_webhook(&webhook.id, change);
     let webhook = changing(&app, &caller, edit).await?;
-    Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
+    Ok(Success(WebhookReply { webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
 /// Deletes a webhook and its queued events.
@@ -210,12 +174,12 @@ pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
     Path(ids): Path<WebhookPath>,
-) -> Result<Json<WebhookDeletedReply>, ApiError> {
+) -> Result<Success<WebhookDeletedReply>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let deleted = WebhookDeletedView { id: id.to_string() };
     changing(&app, &caller, move |catalog| catalog.delete_webhook(&id)).await?;
     let message = format!("Deleted the webhook {}", deleted.id);
-    Ok(Json(WebhookDeletedReply { success: true, message, deleted }))
+    Ok(Success(WebhookDeletedReply { message, deleted }))
 }
 
 /// Sends a test event and returns the receiver's response.
@@ -226,7 +190,7 @@ pub async fn delete(
     tag = "Webhooks",
     params(BucketNameParameter, IdParameter),
     responses(
-        (status = OK, body = WebhookTestedReply),
+        (status = OK, body = WebhookTestedView),
         (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
     )
 )]
@@ -234,10 +198,10 @@ pub async fn test(
     State(app): State<AppState>,
     caller: Caller,
     Path(ids): Path<WebhookPath>,
-) -> Result<Json<WebhookTestedReply>, ApiError> {
+) -> Result<Success<WebhookTestedView>, ApiError> {
     let webhook = webhook(&app, &caller, &ids)?;
     let tested = webhooks::test(&app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
-    Ok(Json(WebhookTestedReply { success: true, tested: tested.into() }))
+    Ok(Success(tested.into()))
 }
 
 /// Lists dead letters, oldest first.
@@ -257,15 +221,14 @@ pub async fn dead_letters(
     caller: Caller,
     Path(ids): Path<WebhookPath>,
     query: Query,
-) -> Result<Json<DeadLettersReply>, ApiError> {
+) -> Result<Success<DeadLettersReply>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let page = PageRequest::from_query(&query)?;
     let after = page.after(str::parse)?;
     let limit = page.limit();
     let find = move |catalog: &Catalog| catalog.dead_letters(&id, after, limit);
     let (letters, last) = with_catalog(&app, find).await?;
-    Ok(Json(DeadLettersReply {
-        success: true,
+    Ok(Success(DeadLettersReply {
         dead_letters: letters.iter().map(dead_letter_view).collect(),
         next_cursor: last.map(|number| number.to_string()),
     }))
@@ -283,7 +246,7 @@ pub async fn dead_letters(
         ("eventId" = Option<String>, Query, description = "Id of the only affected event; default: all events."),
     ),
     responses(
-        (status = OK, body = DeadLettersRetriedReply),
+        (status = OK, body = DeadLettersRetriedView),
         (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
     )
 )]
@@ -292,13 +255,13 @@ pub async fn retry_dead_letters(
     caller: Caller,
     Path(ids): Path<WebhookPath>,
     query: Query,
-) -> Result<Json<DeadLettersRetriedReply>, ApiError> {
+) -> Result<Success<DeadLettersRetriedView>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let event = query.string(EVENT_ID)?;
     let retry = move |catalog: &Catalog| catalog.redrive_dead_letters(&id, event.as_deref());
     let retried_count = with_catalog(&app, retry).await? as u64;
     let retried = DeadLettersRetriedView { retried_count };
-    Ok(Json(DeadLettersRetriedReply { success: true, retried }))
+    Ok(Success(retried))
 }
 
 /// Deletes all dead letters, or one.
@@ -313,7 +276,7 @@ pub async fn retry_dead_letters(
         ("eventId" = Option<String>, Query, description = "Id of the only affected event; default: all events."),
     ),
     responses(
-        (status = OK, body = DeadLettersForgottenReply),
+        (status = OK, body = DeadLettersForgottenView),
         (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
     )
 )]
@@ -322,13 +285,13 @@ pub async fn forget_dead_letters(
     caller: Caller,
     Path(ids): Path<WebhookPath>,
     query: Query,
-) -> Result<Json<DeadLettersForgottenReply>, ApiError> {
+) -> Result<Success<DeadLettersForgottenView>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let event = query.string(EVENT_ID)?;
     let forget = move |catalog: &Catalog| catalog.purge_dead_letters(&id, event.as_deref());
     let deleted_count = with_catalog(&app, forget).await? as u64;
     let forgotten = DeadLettersForgottenView { deleted_count };
-    Ok(Json(DeadLettersForgottenReply { success: true, forgotten }))
+    Ok(Success(forgotten))
 }
 
 /// Bucket and webhook in a path.

@@ -16,6 +16,7 @@
 mod corrections;
 mod links;
 mod refusals;
+mod success;
 
 use protocol::error::ApiError;
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn, PathItem};
@@ -87,6 +88,7 @@ impl Modify for DocumentBuilder {
     fn modify(&self, document: &mut OpenApi) {
         document.merge(EndpointsDocument::openapi());
         document.merge(MetricsDocument::openapi());
+        success::complete(document);
         document.info.license = Some(License::new("MIT OR Apache-2.0"));
         document.info.contact = None;
         let components = document.components.get_or_insert_default();
@@ -201,6 +203,25 @@ mod tests {
         }
         for name in links::linked_operations() {
             assert!(names.contains(name), "a link names {name}");
+        }
+    }
+
+    #[test]
+    fn reply_schemas_are_not_parts_of_others() {
+        let mut document = Document::openapi();
+        let replies = success::replies(&mut document);
+        let schemas = serde_json::to_value(document.components.unwrap().schemas).unwrap();
+        // Alternatives and flattened parts of a reply are at its own level.
+        let parts = |schema: &serde_json::Value| schema["properties"].to_string();
+        let of_all_of = |schema: &serde_json::Value| {
+            schema["allOf"].as_array().into_iter().flatten().map(parts).collect::<String>()
+        };
+        let schemas = schemas.as_object().unwrap().values();
+        let parts: String = schemas.map(|schema| parts(schema) + &of_all_of(schema)).collect();
+        assert!(replies.len() > 30);
+        for reply in replies {
+            let reference = format!("\"#/components/schemas/{reply}\"");
+            assert!(!parts.contains(&reference), "{reply} has `success`, and is part of another");
         }
     }
 }

@@ -1,18 +1,12 @@
 //! Reply to a deletion.
 
-use axum::body::Body;
-use axum::response::IntoResponse;
-use http::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::Json;
 
 /// Result of a deletion.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteReply {
-    success: bool,
     message: String,
     key: String,
     deleted_count: usize,
@@ -51,19 +45,12 @@ impl DeleteReply {
 
     fn new(bucket_name: &str, key: &str, count: usize, is_truncated: Option<bool>) -> Self {
         Self {
-            success: true,
             message: format!("Deleted {bucket_name}/{key}"),
             key: key.to_owned(),
             deleted_count: count,
             is_truncated,
             aliases: DeleteAliases { deleted: count, count },
         }
-    }
-}
-
-impl IntoResponse for DeleteReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
     }
 }
 
@@ -77,7 +64,7 @@ mod tests {
         let one = to_value(DeleteReply::file("phone", "a.png")).unwrap();
         assert_eq!(
             one,
-            json!({"success": true, "message": "Deleted phone/a.png", "key": "a.png", "deletedCount": 1, "deleted": 1,
+            json!({"message": "Deleted phone/a.png", "key": "a.png", "deletedCount": 1, "deleted": 1,
                 "count": 1})
         );
         let some = to_value(DeleteReply::folder("phone", "img/", 100, Truncation::More)).unwrap();

@@ -1,12 +1,7 @@
 //! Reply to a listing: S3's ListObjectsV2, in the JSON form of its libraries.
 
-use axum::body::Body;
-use axum::response::IntoResponse;
-use http::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::Json;
 
 /// Key of a listing.
 #[derive(Clone, Debug)]
@@ -25,8 +20,6 @@ pub struct ListedObject {
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListReply {
-    #[serde(rename = "success")]
-    success: bool,
     name: String,
     prefix: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -77,7 +70,6 @@ impl ListReply {
         });
         let contents: Vec<Content> = contents.collect();
         Self {
-            success: true,
             key_count: contents.len() + common_prefixes.len(),
             is_truncated: next_cursor.is_some(),
             next_cursor,
@@ -106,12 +98,6 @@ impl ListReply {
     }
 }
 
-impl IntoResponse for ListReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{json, to_value};
@@ -130,7 +116,7 @@ mod tests {
             .with_listing("phone", "img/".into(), "/".into())
             .with_request(2, Some("c".into()), Some("img/".into()));
         let expected = json!({
-            "success": true, "Name": "phone", "Prefix": "img/", "Delimiter": "/", "StartAfter": "img/", "MaxKeys": 2,
+            "Name": "phone", "Prefix": "img/", "Delimiter": "/", "StartAfter": "img/", "MaxKeys": 2,
             "KeyCount": 2, "IsTruncated": true, "ContinuationToken": "c", "NextContinuationToken": "n",
             "Contents": [{"Key": "img/a.webp", "LastModified": "2026-01-31T12:00:00.000Z", "ETag": "\"9b2c\"",
                 "Size": 51_234, "StorageClass": "STANDARD"}],
@@ -141,7 +127,7 @@ mod tests {
             .with_listing("phone", String::new(), String::new())
             .with_request(1_000, None, None);
         let expected = json!({
-            "success": true, "Name": "phone", "Prefix": "", "MaxKeys": 1_000, "KeyCount": 0, "IsTruncated": false,
+            "Name": "phone", "Prefix": "", "MaxKeys": 1_000, "KeyCount": 0, "IsTruncated": false,
             "Contents": [], "CommonPrefixes": [],
         });
         assert_eq!(to_value(empty).unwrap(), expected);

@@ -23,6 +23,23 @@ pub use self::presign::{PresignedUrlReply, TokenReply};
 pub use self::search::{SearchFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
+/// Successful response: `success: true` and the fields of the body, as [`Json`].
+#[derive(Clone, Copy, Debug)]
+pub struct Success<T>(pub T);
+
+#[derive(Serialize)]
+struct Envelope<T> {
+    success: bool,
+    #[serde(flatten)]
+    body: T,
+}
+
+impl<T: Serialize> IntoResponse for Success<T> {
+    fn into_response(self) -> Response<Body> {
+        Json(Envelope { success: true, body: self.0 }).into_response()
+    }
+}
+
 /// JSON response with status 200, readable across origins and never cached.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);

@@ -2,20 +2,14 @@
 //!
 //! Fields of the API are in one struct, compatibility aliases of other services in another.
 
-use axum::body::Body;
-use axum::response::IntoResponse;
-use http::Response;
 use protocol::time_format::iso_time;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::Json;
 
 /// One-time upload token and its URL.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenReply {
-    success: bool,
     url: String,
     expires_in: u64,
     expires_at: String,
@@ -45,7 +39,6 @@ impl TokenReply {
         let presigned_url = url.clone();
         let data = TokenAliasData { presigned_url: url.clone() };
         Self {
-            success: true,
             url,
             expires_in,
             expires_at: iso_time(expires_ms),
@@ -59,7 +52,6 @@ impl TokenReply {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PresignedUrlReply {
-    success: bool,
     presigned_url: String,
     bucket_name: String,
     key: String,
@@ -89,7 +81,6 @@ impl PresignedUrlReply {
         expires_ms: u64,
     ) -> Self {
         Self {
-            success: true,
             presigned_url,
             bucket_name: bucket.to_owned(),
             key: key.to_owned(),
@@ -102,17 +93,5 @@ impl PresignedUrlReply {
                 method: "PUT",
             },
         }
-    }
-}
-
-impl IntoResponse for TokenReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
-    }
-}
-
-impl IntoResponse for PresignedUrlReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
     }
 }

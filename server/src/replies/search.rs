@@ -2,13 +2,8 @@
 
 use std::ops::Range;
 
-use axum::body::Body;
-use axum::response::IntoResponse;
-use http::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::Json;
 
 /// Page of search hits.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -67,7 +62,6 @@ pub struct SearchHit {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchReply {
-    success: bool,
     query: String,
     bucket_name: String,
     parent: String,
@@ -118,7 +112,6 @@ impl SearchReply {
     /// Creates a reply without hits.
     pub fn new(query: String, bucket_name: &str, parent: &str, page: SearchPage) -> Self {
         Self {
-            success: true,
             query,
             bucket_name: bucket_name.to_owned(),
             parent: parent.to_owned(),
@@ -139,12 +132,6 @@ impl SearchReply {
     /// Adds the processing time.
     pub fn with_duration(self, processing_time_ms: u64) -> Self {
         Self { processing_time_ms, ..self }
-    }
-}
-
-impl IntoResponse for SearchReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
     }
 }
 
@@ -171,7 +158,6 @@ mod tests {
             .with_duration(7);
         let reply = to_value(reply).unwrap();
         for (pointer, want) in [
-            ("/success", json!(true)),
             ("/query", json!("a")),
             ("/bucketName", json!("phone")),
             ("/parent", json!("")),

@@ -2,14 +2,9 @@
 //!
 //! Fields of the API are in one struct, compatibility aliases of other services in another.
 
-use axum::body::Body;
-use axum::response::IntoResponse;
-use http::Response;
 use jobs::thumbnail_object::ThumbnailSkip;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::Json;
 
 /// Stored file.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -46,7 +41,6 @@ pub struct UploadedFile {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadReply {
-    success: bool,
     message: String,
     url: String,
     urls: Vec<String>,
@@ -97,7 +91,6 @@ impl UploadReply {
             thumbnail_url: thumbnail_url.clone(),
         };
         Self {
-            success: true,
             message: format!("Successfully uploaded {} file(s)", files.len()),
             urls: files.iter().map(|file| file.url.clone()).collect(),
             thumbnail_urls: files.iter().map(|file| file.thumbnail_url.clone()).collect(),
@@ -115,12 +108,6 @@ impl UploadReply {
     /// Returns the entity tag of the first file.
     pub fn etag(&self) -> &str {
         self.files.first().map_or("", |file| &file.etag)
-    }
-}
-
-impl IntoResponse for UploadReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
     }
 }
 
@@ -162,7 +149,6 @@ mod tests {
         let reply = to_value(UploadReply::new("phone", vec![first, second])).unwrap();
         let url = "https://cdn.example.org/phone/img/a (1).webp";
         for (pointer, want) in [
-            ("/success", json!(true)),
             ("/message", json!("Successfully uploaded 2 file(s)")),
             ("/url", json!(url)),
             ("/urls/1", json!("https://cdn.example.org/phone/img/b.webp")),
