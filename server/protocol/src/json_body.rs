@@ -84,22 +84,35 @@ impl JsonBody {
 
     /// Returns the error that names the invalid field: the one that fails on its own, or the one that is missing.
     fn culprit<T: DeserializeOwned>(&self, error: &serde_json::Error) -> ApiError {
-        for (name, value) in &self.0 {
-            let alone = Map::from_iter([(name.clone(), value.clone())]);
-            if let Err(error) = serde_json::from_value::<T>(Value::Object(alone)) {
-                let error = error.to_string();
-                if error.starts_with("unknown field") {
-                    return unknown(name);
-                }
-                if missing(&error).is_none() {
+        // The field of a variant is known only together with the tag, which an empty body misses.
+        let of_empty = self.error_of::<T>(&[]);
+        let tag = of_empty.as_deref().and_then(missing).filter(|tag| self.is_valid::<T>(tag));
+        for name in self.0.keys() {
+            match self.error_of::<T>(&[name, tag.unwrap_or(name)]) {
+                Some(error) if error.starts_with("unknown field") => return unknown(name),
+                Some(error) if missing(&error).is_none() => {
                     return ApiError::bad_parameter(name, &format!("is invalid: {error}"));
                 }
+                _ => {}
             }
         }
         if let Some(name) = missing(&error.to_string()) {
             return ApiError::bad_parameter(name, "is required");
         }
         ApiError::bad_request(format!("Invalid body: {error}"))
+    }
+
+    /// Returns the error of a body that has only these fields.
+    fn error_of<T: DeserializeOwned>(&self, names: &[&str]) -> Option<String> {
+        let fields = names.iter().filter_map(|name| self.0.get_key_value(*name));
+        let fields = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+        serde_json::from_value::<T>(Value::Object(fields)).err().map(|error| error.to_string())
+    }
+
+    /// Returns whether the body has a field, whose value is valid on its own.
+    fn is_valid<T: DeserializeOwned>(&self, name: &str) -> bool {
+        let is_invalid = |error: String| missing(&error).is_none();
+        self.0.contains_key(name) && !self.error_of::<T>(&[name]).is_some_and(is_invalid)
     }
 }
 
@@ -175,6 +188,33 @@ mod tests {
         for bad in ["", "[]", "null", "{", r#"{"a":1}{}"#, "\u{feff}{}"] {
             assert_eq!(refused(bad), ("bad_json", Value::Null), "{bad}");
         }
+    }
+
+    #[test]
+    fn invalid_field_of_a_variant_is_named() {
+        #[derive(Debug, Deserialize)]
+        #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+        enum Shape {
+            Circle {
+                #[expect(dead_code, reason = "it is only read")]
+                radius: u64,
+            },
+            Point {},
+        }
+        for (text, named) in [
+            (r#"{"radius":7}"#, "kind"),
+            (r#"{"kind":"line"}"#, "kind"),
+            (r#"{"kind":"circle"}"#, "radius"),
+            (r#"{"kind":"circle","radius":"7"}"#, "radius"),
+            (r#"{"kind":"circle","radius":7,"x":1}"#, "x"),
+            (r#"{"kind":"point","radius":7}"#, "radius"),
+        ] {
+            let body = JsonBody::parse(text.as_bytes()).unwrap();
+            let refusal = body.deserialize::<Shape>().unwrap_err();
+            assert_eq!(refusal.body(&Default::default())["parameter"], named, "{text}");
+        }
+        let point = JsonBody::parse(br#"{"kind":"point"}"#).unwrap();
+        assert!(matches!(point.deserialize(), Ok(Shape::Point {})));
     }
 
     #[test]

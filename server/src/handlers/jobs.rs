@@ -10,8 +10,8 @@ use catalog::{
     Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
     StoredFolder, StoredName,
 };
+use engine::BucketName;
 use engine::compaction::CompactionRules;
-use engine::{BucketName, FolderKey};
 use http::StatusCode;
 use jiff::Timestamp;
 use protocol::destination::OutboundUrl;
@@ -35,43 +35,56 @@ use crate::state::AppState;
 
 /// Request to start a job.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct JobRequest {
-    kind: JobKind,
-    /// Bucket name; required except for `compact` and `scrub`.
-    #[serde(default)]
-    bucket_name: Option<String>,
-    /// Folder with a trailing slash; empty for the whole bucket, with `undeleteFolder` and `importUrls`.
-    #[serde(default)]
-    prefix: Option<String>,
-    /// Destination folder; only for `moveFolder`.
-    #[serde(default)]
-    to: Option<String>,
-    /// Conflict handling; only for `moveFolder` and `importUrls`.
-    #[serde(default)]
-    on_conflict: Option<OnConflict>,
-    /// Earliest time of deletion in RFC 3339 format; only for `undeleteFolder`.
-    #[serde(default)]
-    since: Option<String>,
-    /// Minimum percentage of dead bytes in a segment, 1 to 100; only for `compact`.
-    #[serde(default)]
-    dead_percent_min: Option<u8>,
-    /// URLs to import, at most 500, `http` or `https`; only for `importUrls`.
-    #[serde(default)]
-    #[schema(max_items = 500)]
-    urls: Option<Vec<String>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum JobKind {
-    DeleteFolder,
-    MoveFolder,
-    UndeleteFolder,
-    EmptyBucket,
-    ImportUrls,
-    Compact,
-    Scrub,
+#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
+pub enum JobRequest {
+    /// Deletes the files of a folder.
+    #[serde(rename_all = "camelCase")]
+    DeleteFolder {
+        bucket_name: String,
+        /// Folder with a trailing slash.
+        prefix: String,
+    },
+    /// Moves the files of a folder.
+    #[serde(rename_all = "camelCase")]
+    MoveFolder {
+        bucket_name: String,
+        /// Folder with a trailing slash.
+        prefix: String,
+        /// Destination folder with a trailing slash, outside the folder.
+        to: String,
+        on_conflict: Option<OnConflict>,
+    },
+    /// Restores the deleted files of a folder.
+    #[serde(rename_all = "camelCase")]
+    UndeleteFolder {
+        bucket_name: String,
+        /// Folder with a trailing slash; empty for the whole bucket.
+        prefix: String,
+        /// Earliest time of deletion in RFC 3339 format.
+        since: Option<String>,
+    },
+    /// Deletes all files of a bucket.
+    #[serde(rename_all = "camelCase")]
+    EmptyBucket { bucket_name: String },
+    /// Downloads files into a folder.
+    #[serde(rename_all = "camelCase")]
+    ImportUrls {
+        bucket_name: String,
+        /// Folder with a trailing slash; by default the whole bucket.
+        prefix: Option<String>,
+        /// URLs, at most 500, `http` or `https`.
+        #[schema(max_items = 500)]
+        urls: Vec<String>,
+        on_conflict: Option<OnConflict>,
+    },
+    /// Reclaims dead bytes. Operators only.
+    #[serde(rename_all = "camelCase")]
+    Compact {
+        /// Minimum percentage of dead bytes in a segment, 1 to 100.
+        dead_percent_min: Option<u8>,
+    },
+    /// Verifies all bytes of the store. Operators only.
+    Scrub {},
 }
 
 /// Job.
@@ -187,7 +200,7 @@ pub async fn begin(
     caller: Caller,
     body: JsonBody,
 ) -> Result<(StatusCode, Success<JobReply>), ApiError> {
-    let work = work_of(body.deserialize()?)?;
+    let work = job_spec(body.deserialize()?)?;
     check_allowed(&app, &caller, &work)?;
     let new =
         NewJob { account: caller.account().id.clone(), issuer: caller.durable_issuer(), work };
@@ -263,95 +276,71 @@ fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
     may && job.work.folders().iter().all(|folder| caller.require_folder_access(folder).is_ok())
 }
 
-/// Parses a job request. Rejects fields of other kinds, instead of ignoring them silently.
-fn work_of(wish: JobRequest) -> Result<JobSpec, ApiError> {
-    let JobRequest { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min, urls } =
-        wish;
-    let is_for_store = matches!(kind, JobKind::Compact | JobKind::Scrub);
-    let takes_prefix = !is_for_store && kind != JobKind::EmptyBucket;
-    let is_move = kind == JobKind::MoveFolder;
-    let is_import = kind == JobKind::ImportUrls;
-    for (name, is_given, is_taken) in [
-        ("bucketName", bucket_name.is_some(), !is_for_store),
-        ("prefix", prefix.is_some(), takes_prefix),
-        ("to", to.is_some(), is_move),
-        ("onConflict", on_conflict.is_some(), is_move || is_import),
-        ("urls", urls.is_some(), is_import),
-        ("since", since.is_some(), kind == JobKind::UndeleteFolder),
-        ("deadPercentMin", dead_percent_min.is_some(), kind == JobKind::Compact),
-    ] {
-        if is_given && !is_taken {
-            return Err(ApiError::bad_parameter(name, "is not valid for this job type"));
+/// Parses a job request.
+fn job_spec(request: JobRequest) -> Result<JobSpec, ApiError> {
+    Ok(match request {
+        JobRequest::DeleteFolder { bucket_name, prefix } => {
+            JobSpec::DeleteFolder { bucket: bucket(&bucket_name)?, folder: subfolder(&prefix)? }
         }
-    }
-    let required = |name| ApiError::bad_parameter(name, "is required");
-    let bucket = || {
-        let name = bucket_name.as_deref().ok_or_else(|| required("bucketName"))?;
-        parse_bucket_name(name).map(StoredName)
-    };
-    let folder = |name: &str, text: Option<&str>| {
-        let text = text.ok_or_else(|| required("prefix"))?;
-        folder_of(name, text)
-    };
-    let inner = |name: &str, text: Option<&str>| {
-        let folder = folder(name, text)?;
-        match folder.is_root() {
-            true => Err(ApiError::bad_parameter(
-                name,
-                "must name a folder; use \"emptyBucket\" for the whole bucket",
-            )),
-            false => Ok(folder),
-        }
-    };
-    let prefix = prefix.as_deref();
-    Ok(match kind {
-        JobKind::DeleteFolder => JobSpec::DeleteFolder {
-            bucket: bucket()?,
-            folder: StoredFolder(inner("prefix", prefix)?),
-        },
-        JobKind::EmptyBucket => JobSpec::EmptyBucket { bucket: bucket()? },
-        JobKind::ImportUrls => {
-            let folder = folder("prefix", Some(prefix.unwrap_or_default()))?;
-            check_object_path_writable(&PathInBucket::Folder(folder.clone()))?;
-            JobSpec::ImportUrls {
-                bucket: bucket()?,
-                folder: StoredFolder(folder),
-                urls: addresses(urls.unwrap_or_default())?,
-                on_taken: on_conflict.unwrap_or_default(),
-            }
-        }
-        JobKind::UndeleteFolder => JobSpec::UndeleteFolder {
-            bucket: bucket()?,
-            folder: StoredFolder(folder("prefix", prefix)?),
-            since_ms: since.map(|text| time_ms(&text)).transpose()?.unwrap_or(0),
-        },
-        JobKind::MoveFolder => {
-            let from = inner("prefix", prefix)?;
-            let to = folder_of("to", to.as_deref().ok_or_else(|| required("to"))?)?;
-            check_object_path_writable(&PathInBucket::Folder(to.clone()))?;
-            if to.as_str().starts_with(from.as_str()) {
+        JobRequest::MoveFolder { bucket_name, prefix, to, on_conflict } => {
+            let (from, to) = (subfolder(&prefix)?, folder("to", &to)?);
+            check_object_path_writable(&PathInBucket::Folder(to.0.clone()))?;
+            if to.0.as_str().starts_with(from.0.as_str()) {
                 return Err(ApiError::bad_parameter("to", "must be outside the source folder"));
             }
-            JobSpec::MoveFolder {
-                bucket: bucket()?,
-                folder: StoredFolder(from),
-                to: StoredFolder(to),
+            let on_taken = on_conflict.unwrap_or_default();
+            JobSpec::MoveFolder { bucket: bucket(&bucket_name)?, folder: from, to, on_taken }
+        }
+        JobRequest::UndeleteFolder { bucket_name, prefix, since } => JobSpec::UndeleteFolder {
+            bucket: bucket(&bucket_name)?,
+            folder: folder("prefix", &prefix)?,
+            since_ms: since.map(|text| time_ms(&text)).transpose()?.unwrap_or(0),
+        },
+        JobRequest::EmptyBucket { bucket_name } => {
+            JobSpec::EmptyBucket { bucket: bucket(&bucket_name)? }
+        }
+        JobRequest::ImportUrls { bucket_name, prefix, urls, on_conflict } => {
+            let folder = folder("prefix", &prefix.unwrap_or_default())?;
+            check_object_path_writable(&PathInBucket::Folder(folder.0.clone()))?;
+            JobSpec::ImportUrls {
+                bucket: bucket(&bucket_name)?,
+                folder,
+                urls: addresses(urls)?,
                 on_taken: on_conflict.unwrap_or_default(),
             }
         }
-        JobKind::Compact => {
+        JobRequest::Compact { dead_percent_min } => {
             let usual = CompactionRules::LOW_SPACE.segment_dead_percent_min;
             let dead_percent_min = dead_percent_min.unwrap_or(usual);
             if !(1..=100).contains(&dead_percent_min) {
-                return Err(ApiError::bad_parameter(
-                    "deadPercentMin",
-                    "must be a number from 1 to 100",
-                ));
+                let rule = "must be a number from 1 to 100";
+                return Err(ApiError::bad_parameter("deadPercentMin", rule));
             }
             JobSpec::Compact { dead_percent_min }
         }
-        JobKind::Scrub => JobSpec::Scrub,
+        JobRequest::Scrub {} => JobSpec::Scrub,
     })
+}
+
+fn bucket(name: &str) -> Result<StoredName, ApiError> {
+    parse_bucket_name(name).map(StoredName)
+}
+
+fn folder(parameter: &str, text: &str) -> Result<StoredFolder, ApiError> {
+    match PathInBucket::parse(text)? {
+        PathInBucket::Folder(folder) => Ok(StoredFolder(folder)),
+        PathInBucket::File(_) => Err(ApiError::bad_parameter(parameter, "must end with \"/\"")),
+    }
+}
+
+/// Parses a prefix that must not be the whole bucket.
+fn subfolder(prefix: &str) -> Result<StoredFolder, ApiError> {
+    let folder = folder("prefix", prefix)?;
+    if folder.0.is_root() {
+        let rule = "must name a folder; use \"emptyBucket\" for the whole bucket";
+        return Err(ApiError::bad_parameter("prefix", rule));
+    }
+    Ok(folder)
 }
 
 /// Checks the syntax of URLs.
@@ -368,13 +357,6 @@ fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
     match bytes > limits::IMPORT_URLS_BYTES_MAX {
         true => Err(refused("are too long in total: start several jobs".to_owned())),
         false => Ok(urls),
-    }
-}
-
-fn folder_of(name: &str, text: &str) -> Result<FolderKey, ApiError> {
-    match PathInBucket::parse(text)? {
-        PathInBucket::Folder(folder) => Ok(folder),
-        PathInBucket::File(_) => Err(ApiError::bad_parameter(name, "must end with \"/\"")),
     }
 }
 
