@@ -182,12 +182,12 @@ impl HttpService {
         match endpoint {
             #[cfg(feature = "s3")]
             Endpoint::Signed(path) => {
-                let request = request(head, body, RoutedPath::Other);
+                let request = request(head, body, RoutedPath::Gateway);
                 Box::pin(self.gateway.handle(request, &path)).await
             }
             #[cfg(feature = "s3")]
             Endpoint::S3Form => {
-                let request = request(head, body, RoutedPath::Other);
+                let request = request(head, body, RoutedPath::Gateway);
                 Box::pin(self.gateway.answer_form(request)).await
             }
             Endpoint::PresignAddress => presign_address(&self.state, &head).into_response(),

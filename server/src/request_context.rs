@@ -48,8 +48,9 @@ pub(crate) enum RoutedPath {
     Object(Result<ObjectPath, ApiError>),
     /// Parameters of one of the server's own paths.
     Own(PathParams),
-    /// The handler does not use the path.
-    Other,
+    /// Path of a request to the S3 gateway.
+    #[cfg(feature = "s3")]
+    Gateway,
 }
 
 impl fmt::Debug for RoutedContext {

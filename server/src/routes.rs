@@ -301,6 +301,8 @@ impl RouteTable {
 
     /// Returns the entry of a request.
     pub fn entry(&self, state: &AppState, head: &Parts) -> Entry<'_> {
+        #[cfg(not(feature = "s3"))]
+        let _ = state;
         #[cfg(feature = "s3")]
         if let Some(path) = s3::path_of(state, head) {
             return Entry::Endpoint(Endpoint::Signed(path));
