@@ -11,7 +11,7 @@ use http::{Request, Response};
 use protocol::error::{ApiError, ErrorFormat};
 
 use crate::finish_response::finish_response;
-use crate::routes::{RouteMatch, RouteTable};
+use crate::routes::{Endpoint, RouteTable};
 use crate::state::AppState;
 
 /// Admin service without a socket. Cheap to clone.
@@ -33,12 +33,12 @@ impl AdminService {
         let format = ErrorFormat::from_headers(&head.headers, Some(id));
         let (method, uri) = (head.method.clone(), head.uri.clone());
         let response = match self.routes.find(&method, uri.path()) {
-            RouteMatch::Found(route, _) => {
+            Endpoint::Own(route, _) => {
                 let request = Request::from_parts(head, Body::empty());
                 (route.handler)(self.state.clone(), request).await
             }
-            RouteMatch::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
-            RouteMatch::NotFound => ApiError::not_found().into_response(),
+            Endpoint::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
+            _ => ApiError::not_found().into_response(),
         };
         finish_response(&method, uri.path(), id, format, response)
     }

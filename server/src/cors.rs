@@ -94,9 +94,7 @@ impl CorsRequest {
     /// Returns the preflight response, without its headers.
     pub fn preflight(&self) -> Result<Response<Bytes>, ApiError> {
         if !self.is_preflight || self.origin.is_none() || self.method.is_none() {
-            let message = "A preflight request requires the headers Origin and \
-                Access-Control-Request-Method";
-            return Err(ApiError::bad_request(message));
+            return Err(ApiError::incomplete_preflight());
         }
         let message = "No CORS rule of the bucket allows this origin, method and headers";
         self.allowed().ok_or_else(|| ApiError::forbidden(message))?;

@@ -246,9 +246,7 @@ fn preflight(head: &Parts, cors: &CorsHeaders, allow: Option<&str>) -> Response<
     }
     #[cfg(feature = "s3")]
     if crate::s3::is_signed_address(&head.uri) && !head.headers.contains_key(header::ORIGIN) {
-        let message = "A preflight request requires the headers Origin and \
-            Access-Control-Request-Method";
-        return ApiError::bad_request(message).into_response();
+        return ApiError::incomplete_preflight().into_response();
     }
     let mut response = preflight_response(&head.headers).map(Body::from);
     if is_tus(head.uri.path()) {

@@ -263,14 +263,6 @@ struct PathRoutes {
     allow: String,
 }
 
-/// Route of a request.
-pub enum RouteMatch<'a> {
-    Found(&'static Route, PathParams),
-    /// The path has no route with the method; these are the methods that it has, as in `Allow`.
-    WrongMethod(&'a str),
-    NotFound,
-}
-
 impl RouteTable {
     /// Creates the table of the public listener.
     pub fn new(has_metrics: bool) -> Self {
@@ -308,45 +300,39 @@ impl RouteTable {
             return Entry::Endpoint(Endpoint::Signed(path));
         }
         let path = head.uri.path();
-        let is_own = is_reserved_path(path);
-        let is_read = matches!(head.method, Method::GET | Method::HEAD);
-        if is_read && !is_own && !is_presigning(head) {
-            return Entry::Delivery(ObjectPath::from_path(path));
+        if is_delivery(head) {
+            return match is_presigning(head) {
+                true => Entry::Endpoint(Endpoint::PresignAddress),
+                false => Entry::Delivery(ObjectPath::from_path(path)),
+            };
         }
         Entry::Endpoint(match head.method {
-            Method::OPTIONS => Endpoint::Preflight(self.fixed_methods(path).filter(|_| is_own)),
+            Method::OPTIONS => Endpoint::Preflight(self.fixed_methods(path)),
             #[cfg(feature = "s3")]
             Method::POST if s3::is_form_upload(state, head) => Endpoint::S3Form,
-            _ if is_read && !is_own => Endpoint::PresignAddress,
-            _ => match self.find(&head.method, path) {
-                RouteMatch::Found(route, params) if is_own => Endpoint::Own(route, params),
-                RouteMatch::Found(route, _) => Endpoint::Object(route, ObjectPath::from_path(path)),
-                RouteMatch::WrongMethod(allow) => Endpoint::WrongMethod(allow),
-                RouteMatch::NotFound => Endpoint::NotFound,
-            },
+            _ => self.find(&head.method, path),
         })
     }
 
-    /// Returns the route of a request.
-    pub fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
-        let Some((of_path, params)) = self.at(path) else { return RouteMatch::NotFound };
-        match of_path.routes.iter().find(|route| route.method.covers(method)) {
-            Some(route) => RouteMatch::Found(route, params),
-            None => RouteMatch::WrongMethod(&of_path.allow),
+    /// Returns the route of a request: [`Endpoint::Object`], [`Endpoint::Own`], or why there is none.
+    pub fn find(&self, method: &Method, path: &str) -> Endpoint<'_> {
+        let is_own = is_reserved_path(path);
+        let paths = if is_own { &self.own } else { &self.in_bucket };
+        let Ok(found) = paths.at(path) else { return Endpoint::NotFound };
+        match found.value.routes.iter().find(|route| route.method.covers(method)) {
+            Some(route) if is_own => {
+                Endpoint::Own(route, PathParams::new(found.params.iter().map(|(_, text)| text)))
+            }
+            Some(route) => Endpoint::Object(route, ObjectPath::from_path(path)),
+            None => Endpoint::WrongMethod(&found.value.allow),
         }
     }
 
-    /// Returns the methods of a path, as in `Allow`, if it has any that do not depend on the request.
+    /// Returns the methods of one of the server's own paths, as in `Allow`, if they do not depend on the request.
     fn fixed_methods(&self, path: &str) -> Option<&str> {
-        let (of_path, _) = self.at(path)?;
+        let of_path = self.own.at(path).ok()?.value;
         let is_fixed = of_path.routes.iter().all(|route| route.method != Verb::Any);
         is_fixed.then_some(&*of_path.allow)
-    }
-
-    fn at(&self, path: &str) -> Option<(&PathRoutes, PathParams)> {
-        let paths = if is_reserved_path(path) { &self.own } else { &self.in_bucket };
-        let found = paths.at(path).ok()?;
-        Some((found.value, PathParams::new(found.params.iter().map(|(_, text)| text))))
     }
 }
 
@@ -402,6 +388,11 @@ pub fn is_reserved_path(path: &str) -> bool {
     path.is_empty() || matches!(first, reserved_paths::API | reserved_paths::INTERNAL)
 }
 
+fn is_delivery(head: &Parts) -> bool {
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    is_read && !is_reserved_path(head.uri.path())
+}
+
 fn is_presigning(head: &Parts) -> bool {
     head.method == Method::GET
         && head.uri.path().split('/').nth(2) == Some(reserved_paths::PRESIGNED)
@@ -423,7 +414,7 @@ mod tests {
             };
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             match table.find(&method, &path) {
-                RouteMatch::Found(found, _) => {
+                Endpoint::Own(found, _) | Endpoint::Object(found, _) => {
                     assert!(std::ptr::eq(found, route), "{method} {path}: {}", found.path);
                 }
                 _ => panic!("{method} {path} has no route"),
@@ -435,7 +426,7 @@ mod tests {
     fn unknown_paths_and_methods_have_no_route() {
         let table = RouteTable::new(false);
         for path in ["/api", "/api/", "/api/x", "/api/buckets/photos/", "/-"] {
-            assert!(matches!(table.find(&Method::GET, path), RouteMatch::NotFound), "{path}");
+            assert!(matches!(table.find(&Method::GET, path), Endpoint::NotFound), "{path}");
         }
         let brew = Method::from_bytes(b"BREW").unwrap();
         for (path, methods) in [
@@ -445,12 +436,27 @@ mod tests {
             ("/photos/a.png", OBJECT_METHODS),
         ] {
             match table.find(&brew, path) {
-                RouteMatch::WrongMethod(allow) => assert_eq!(allow, methods, "{path}"),
+                Endpoint::WrongMethod(allow) => assert_eq!(allow, methods, "{path}"),
                 _ => panic!("{path} has no methods"),
             }
         }
         let metrics = table.find(&Method::GET, "/-/metrics");
-        assert!(matches!(metrics, RouteMatch::Found(route, _) if route.path == "/-/{*path}"));
+        assert!(matches!(metrics, Endpoint::Own(route, _) if route.path == "/-/{*path}"));
+    }
+
+    #[test]
+    fn objects_are_delivered_and_the_rest_is_routed() {
+        let is = |method: &str, path: &str| {
+            let request = Request::builder().method(method).uri(path).body(());
+            is_delivery(&request.unwrap().into_parts().0)
+        };
+        for path in ["/b/x", "/b", "/b/", "/b/api/x", "/apis/x", "/%61pi/x", "//b/x"] {
+            assert!(is("GET", path) && is("HEAD", path), "{path}");
+            assert!(!is("POST", path) && !is("DELETE", path), "{path}");
+        }
+        for path in ["/", "/api", "/api/", "/api/x", "/-/health", "/-", "/api?x=/b"] {
+            assert!(!is("GET", path), "{path}");
+        }
     }
 
     #[test]

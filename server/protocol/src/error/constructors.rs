@@ -90,6 +90,13 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "cross_site", message)
     }
 
+    /// Returns 400 for an OPTIONS request that is no preflight.
+    pub fn incomplete_preflight() -> Self {
+        Self::bad_request(
+            "A preflight request requires the headers Origin and Access-Control-Request-Method",
+        )
+    }
+
     /// Returns 421 for a host name that is not the dashboard's.
     pub fn wrong_host() -> Self {
         let message = "Unknown host name: open the dashboard at `public_url`, or add this host to \
