@@ -19,6 +19,7 @@ pub mod control;
 pub mod cors;
 pub mod crew;
 mod damage_log;
+mod delivery;
 pub mod dispatch;
 pub mod fair_use;
 pub mod filing;

@@ -148,8 +148,9 @@ impl AppState {
         let imports = OutboundClient::new(&config.import_allow, tls.clone());
         let outbound = OutboundClient::new(&config.webhook_allow, tls);
         let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
-        let kept_bytes_max = config.variants_bytes_max;
-        let variants = Variants::start(store.clone(), clock.clone(), kept_bytes_max, memory_bytes);
+        let cached_bytes_max = config.variants_bytes_max;
+        let variants =
+            Variants::start(store.clone(), clock.clone(), cached_bytes_max, memory_bytes);
         let variants = variants.map_err(CatalogError::InvalidRequest)?;
         let no_thread = |for_what: &'static str| {
             move |why: io::Error| {

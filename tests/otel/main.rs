@@ -74,7 +74,7 @@ fn otel_exports_request_spans_without_secrets() {
     assert!(upload.said("trug.request_id").is_some_and(|id| !id.is_empty()));
     assert_eq!(steps(upload, "store.commit"), 1, "{spans:?}");
     let [picture] = of("picture")[..] else { panic!("{spans:?}") };
-    for step in ["picture.wait", "picture.work"] {
+    for step in ["image.wait", "image.work"] {
         assert!(steps(picture, step) > 0, "{step}: {spans:?}");
     }
     let [found, none] = of("deliver")[..] else { panic!("{spans:?}") };

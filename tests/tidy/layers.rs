@@ -43,7 +43,7 @@ const SERVER: &Layers = &[
     &["intake", "management", "admission", "metrics"],
     &["filing"],
     &["job_runner"],
-    &["handlers", "control"],
+    &["handlers", "control", "delivery"],
     &["upkeep", "s3"],
     &["routes"],
     &["openapi"],
@@ -56,7 +56,7 @@ const SERVER: &Layers = &[
 const ENGINE_INTERNALS: &[&str] = &["disk", "format"];
 
 /// Crates that only the engine may name.
-const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "quick_cache"];
+const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2"];
 
 /// For each crate, the crates of this workspace that it may depend on.
 const DIRECTION: &[(&str, &[&str])] = &[

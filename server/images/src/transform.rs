@@ -48,8 +48,8 @@ pub enum Fit {
 }
 
 impl TransformOptions {
-    /// Returns whether any option is set.
+    /// Returns whether no option is set that changes an image.
     pub fn is_identity(&self) -> bool {
-        *self != Self { fit: self.fit, ..Self::default() }
+        *self == Self { fit: self.fit, ..Self::default() }
     }
 }

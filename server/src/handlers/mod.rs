@@ -9,7 +9,6 @@ pub mod buckets;
 pub mod dashboard;
 pub mod delete;
 pub mod deleted_versions;
-pub mod deliver;
 pub mod docs;
 pub mod download_links;
 pub mod health;

@@ -29,14 +29,14 @@ pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt:
 }
 
 fn images(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
-    let pictures = app.variants.read();
-    let workshop = pictures.render_pool;
+    let images = app.variants.read();
+    let render_pool = images.render_pool;
     sheet.gauges(
         "image_jobs",
         "Image jobs, queued (`waiting`) and running.",
         [
-            ([("state", "waiting")], workshop.waiting as f64),
-            ([("state", "running")], workshop.running as f64),
+            ([("state", "waiting")], render_pool.waiting as f64),
+            ([("state", "running")], render_pool.running as f64),
         ],
     )?;
     sheet.gauge(
@@ -48,31 +48,31 @@ fn images(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         "image_jobs_ended",
         "Finished image jobs, by result: `done`, `busy` (queue full) or `panicked`.",
         [
-            ([("end", "done")], workshop.done),
-            ([("end", "busy")], workshop.busy),
-            ([("end", "panicked")], workshop.panicked),
+            ([("end", "done")], render_pool.done),
+            ([("end", "busy")], render_pool.busy),
+            ([("end", "panicked")], render_pool.panicked),
         ],
     )?;
     sheet.histogram(
         "image_work_seconds",
         "Render time per image.",
         HistogramUnit::Microseconds,
-        pictures.work_us,
+        images.work_us,
     )?;
     sheet.gauge(
         "image_memory_bytes",
         "Estimated memory of running image jobs.",
-        workshop.memory_bytes as f64,
+        render_pool.memory_bytes as f64,
     )?;
     sheet.gauge(
         "image_memory_max_bytes",
         "Memory limit of image jobs (`image_memory_bytes`).",
-        workshop.memory_bytes_max as f64,
+        render_pool.memory_bytes_max as f64,
     )?;
-    sheet.counter("image_cache_hits", "Variant cache hits.", pictures.hits)?;
-    sheet.counter("image_cache_misses", "Variant cache misses.", pictures.misses)?;
-    sheet.gauge("image_cache_variants", "Cached image variants.", pictures.kept as f64)?;
-    sheet.gauge("image_cache_bytes", "Bytes of cached image variants.", pictures.kept_bytes as f64)
+    sheet.counter("image_cache_hits", "Variant cache hits.", images.hits)?;
+    sheet.counter("image_cache_misses", "Variant cache misses.", images.misses)?;
+    sheet.gauge("image_cache_variants", "Cached image variants.", images.cached as f64)?;
+    sheet.gauge("image_cache_bytes", "Bytes of cached image variants.", images.cached_bytes as f64)
 }
 
 fn searches(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {

@@ -24,7 +24,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
-use crate::handlers::{deliver, docs, presign};
+use crate::handlers::{docs, presign};
 use crate::parameters::Flag;
 use crate::routes::{EndpointsDocument, MetricsDocument};
 
@@ -62,7 +62,7 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
     components(schemas(ApiError, Flag)),
     modifiers(&DocumentBuilder),
     paths(
-        deliver::deliver,
+        crate::delivery::deliver,
         presign::presign_address,
         protocol::tus_headers::option_headers,
     )

@@ -18,10 +18,10 @@ use protocol::file_name::split_extension;
 use protocol::query::Query;
 use protocol::stored_headers::StoredHeaders;
 
-use super::DeliveryMiss;
+use super::Retry;
 use crate::state::AppState;
 use crate::transform_params::transform_params;
-use crate::variants::{self, RenderTask, VariantLookup};
+use crate::variants::{RenderTask, RenderedVariant, VariantLookup, VariantSource};
 
 /// Representation of a file.
 pub(super) struct Representation<'a> {
@@ -42,7 +42,7 @@ pub(super) enum RepresentationData<'a> {
 enum RepresentationSource<'a> {
     /// File, borrowed, or a variant of it.
     Stored(Cow<'a, Object>),
-    Rendered(variants::RenderedVariant),
+    Rendered(RenderedVariant),
 }
 
 const IMAGE_TRANSFORM: HeaderName = HeaderName::from_static("x-image-transform");
@@ -55,7 +55,7 @@ impl<'a> Representation<'a> {
         query: &Query,
         bucket: &Bucket,
         object: &'a Object,
-    ) -> Result<Self, DeliveryMiss> {
+    ) -> Result<Self, Retry> {
         let as_stored = || Self {
             content: RepresentationSource::Stored(Cow::Borrowed(object)),
             file_name: object.name().key.file_name().into(),
@@ -66,7 +66,7 @@ impl<'a> Representation<'a> {
             return Ok(as_stored());
         }
         let wish = transform_params(query, &request.headers)?;
-        if !wish.is_identity() {
+        if wish.is_identity() {
             return Ok(as_stored());
         }
         let is_negotiated = matches!(wish.format, OutputFormat::Auto { .. });
@@ -76,14 +76,14 @@ impl<'a> Representation<'a> {
             Self { content, file_name, skipped: None, is_negotiated }
         };
         Ok(match Box::pin(lookup_or_render(app, request, bucket, object, &wish)).await? {
-            variants::VariantSource::Original => Self { is_negotiated, ..as_stored() },
-            variants::VariantSource::OverLimit(bound) => {
+            VariantSource::Original => Self { is_negotiated, ..as_stored() },
+            VariantSource::OverLimit(bound) => {
                 Self { skipped: Some(bound), is_negotiated, ..as_stored() }
             }
-            variants::VariantSource::Cached(variant, format) => {
+            VariantSource::Cached(variant, format) => {
                 of_variant(RepresentationSource::Stored(Cow::Owned(variant)), format)
             }
-            variants::VariantSource::Rendered(made) => {
+            VariantSource::Rendered(made) => {
                 let format = made.format;
                 of_variant(RepresentationSource::Rendered(made), format)
             }
@@ -159,9 +159,9 @@ async fn lookup_or_render(
     bucket: &Bucket,
     object: &Object,
     wish: &TransformOptions,
-) -> Result<variants::VariantSource, DeliveryMiss> {
+) -> Result<VariantSource, Retry> {
     match app.variants.lookup(object, wish).await? {
-        VariantLookup::Shown(shown) => Ok(shown),
+        VariantLookup::Found(source) => Ok(source),
         VariantLookup::Miss(missing) => {
             pay(app, request, object, &missing)?;
             Ok(app.variants.render(missing, &bucket.traffic).await?)

@@ -19,7 +19,7 @@ use protocol::reserved_paths;
 use crate::limits::{VARIANTS_BATCH, VARIANTS_PAGE, VARIANTS_PER_OBJECT_MAX};
 
 /// LSN of a parent's version, and name of the plan.
-type VariantKey = (u64, String);
+pub(super) type VariantKey = (u64, String);
 
 /// Cached variants, and their last use.
 pub(super) struct VariantCache {
@@ -59,15 +59,15 @@ impl VariantCache {
 
     /// Returns the cached variant of a version of a file.
     pub(super) fn get(&self, parent: &Object, plan: &str) -> engine::Result<Option<Object>> {
-        let place = (parent.lsn(), plan.to_owned());
-        let Some(name) = self.name(&place) else { return Ok(None) };
+        let key = (parent.lsn(), plan.to_owned());
+        let Some(name) = self.name(&key) else { return Ok(None) };
         let Some(variant) = self.store.get(&name)? else { return Ok(None) };
-        if !self.lock_state().touch(&place)
+        if !self.lock_state().touch(&key)
             // Not loaded yet, or being removed.
             && let Ok(_unchanging) = self.changes.try_read()
             && self.store.get(&name)?.is_some()
         {
-            self.lock_state().insert(parent.name(), place, variant.bytes());
+            self.lock_state().insert(parent.name(), key, variant.bytes());
         }
         Ok(Some(variant))
     }
@@ -82,9 +82,9 @@ impl VariantCache {
         bytes: &Bytes,
     ) -> engine::Result<Option<Object>> {
         let length = bytes.len() as u64;
-        let place = (parent.lsn(), plan.to_owned());
-        let Some(name) = self.name(&place) else { return Ok(None) };
-        let Some(over) = self.over_with(place.0, length) else { return Ok(None) };
+        let key = (parent.lsn(), plan.to_owned());
+        let Some(name) = self.name(&key) else { return Ok(None) };
+        let Some(over) = self.over_with(key.0, length) else { return Ok(None) };
         self.remove(&over)?;
         let options = PutOptions {
             content_type: content_type.to_owned(),
@@ -101,7 +101,7 @@ impl VariantCache {
             Err(engine::Error::Conflict(_)) => return Ok(None),
             committed => committed?,
         };
-        self.lock_state().insert(parent.name(), place, length);
+        self.lock_state().insert(parent.name(), key, length);
         Ok(committed.objects.into_iter().next())
     }
 
@@ -114,8 +114,8 @@ impl VariantCache {
             for variant in &page.objects {
                 let parent = std::str::from_utf8(variant.attributes()).ok().and_then(parse_name);
                 match (parent, key_of(variant)) {
-                    (Some(parent), Some(place)) => {
-                        self.lock_state().found(&parent, place, variant.bytes());
+                    (Some(parent), Some(key)) => {
+                        self.lock_state().found(&parent, key, variant.bytes());
                     }
                     _ => drop(self.store.commit(Batch::new().delete(variant.name().clone()))?),
                 }
@@ -132,14 +132,14 @@ impl VariantCache {
     /// also as many others as are needed. Blocks on the disk.
     pub(super) fn evict(&self) -> engine::Result<()> {
         let parents: Vec<(u64, ObjectName)> = {
-            let kept = self.lock_state();
-            kept.parents.iter().map(|(version, parent)| (*version, parent.name.clone())).collect()
+            let state = self.lock_state();
+            state.parents.iter().map(|(version, parent)| (*version, parent.name.clone())).collect()
         };
         for (version, name) in parents {
-            let is_there = self.store.get(&name)?.is_some_and(|parent| parent.lsn() == version);
-            if !is_there {
-                let gone = self.lock_state().keys_of(version);
-                self.remove(&gone)?;
+            let is_current = self.store.get(&name)?.is_some_and(|parent| parent.lsn() == version);
+            if !is_current {
+                let stale = self.lock_state().keys_of(version);
+                self.remove(&stale)?;
             }
         }
         self.remove(&self.damaged()?)?;
@@ -148,8 +148,8 @@ impl VariantCache {
             _ => 0,
         };
         let over = {
-            let kept = self.lock_state();
-            kept.over(self.bytes_max.min(kept.bytes.saturating_sub(missing_bytes)))
+            let state = self.lock_state();
+            state.over(self.bytes_max.min(state.bytes.saturating_sub(missing_bytes)))
         };
         self.remove(&over)
     }
@@ -171,19 +171,19 @@ impl VariantCache {
 
     /// Returns the number of variants on the list, and their bytes.
     pub(super) fn totals(&self) -> (usize, u64) {
-        let kept = self.lock_state();
-        (kept.by_use.len(), kept.bytes)
+        let state = self.lock_state();
+        (state.by_use.len(), state.bytes)
     }
 
     /// Removes a variant. Blocks on the disk.
     pub(super) fn discard(&self, variant: &Object) -> engine::Result<()> {
-        key_of(variant).map_or(Ok(()), |place| self.remove(&[place]))
+        key_of(variant).map_or(Ok(()), |key| self.remove(&[key]))
     }
 
     /// Removes variants, from the store and then from the list. Blocks on the disk.
-    fn remove(&self, places: &[VariantKey]) -> engine::Result<()> {
-        for some in places.chunks(VARIANTS_BATCH) {
-            let names = some.iter().filter_map(|place| self.name(place));
+    fn remove(&self, keys: &[VariantKey]) -> engine::Result<()> {
+        for some in keys.chunks(VARIANTS_BATCH) {
+            let names = some.iter().filter_map(|key| self.name(key));
             let alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
             self.store.commit(names.fold(Batch::new(), Batch::delete))?;
             self.lock_state().forget(some);
@@ -194,12 +194,12 @@ impl VariantCache {
 
     /// Returns the variants to evict for a further one of this size. `None` if it does not fit at all.
     fn over_with(&self, version: u64, bytes: u64) -> Option<Vec<VariantKey>> {
-        let kept = self.lock_state();
-        let of_parent = kept.parents.get(&version).map_or(0, |parent| parent.variants.len());
+        let state = self.lock_state();
+        let of_parent = state.parents.get(&version).map_or(0, |parent| parent.variants.len());
         if of_parent >= VARIANTS_PER_OBJECT_MAX {
             return None;
         }
-        Some(kept.over(self.bytes_max.checked_sub(bytes)?))
+        Some(state.over(self.bytes_max.checked_sub(bytes)?))
     }
 
     fn name(&self, (version, plan): &VariantKey) -> Option<ObjectName> {
@@ -218,42 +218,42 @@ impl VariantCache {
 
 impl CacheState {
     /// Records the use of a variant. Returns false if it is not on the list.
-    fn touch(&mut self, place: &VariantKey) -> bool {
-        let variant = self.parents.get_mut(&place.0).and_then(|it| it.variants.get_mut(&place.1));
+    fn touch(&mut self, key: &VariantKey) -> bool {
+        let variant = self.parents.get_mut(&key.0).and_then(|it| it.variants.get_mut(&key.1));
         let Some(variant) = variant else { return false };
         self.uses += 1;
-        if let Some(place) = self.by_use.remove(&variant.used) {
-            self.by_use.insert(self.uses, place);
+        if let Some(key) = self.by_use.remove(&variant.used) {
+            self.by_use.insert(self.uses, key);
         }
         variant.used = self.uses;
         true
     }
 
-    fn variant(&self, place: &VariantKey) -> Option<&CachedVariant> {
-        self.parents.get(&place.0)?.variants.get(&place.1)
+    fn variant(&self, key: &VariantKey) -> Option<&CachedVariant> {
+        self.parents.get(&key.0)?.variants.get(&key.1)
     }
 
     /// Adds a variant as the most recently used.
-    fn insert(&mut self, parent: &ObjectName, place: VariantKey, bytes: u64) {
+    fn insert(&mut self, parent: &ObjectName, key: VariantKey, bytes: u64) {
         self.uses += 1;
         let used = self.uses;
         let parent = self
             .parents
-            .entry(place.0)
+            .entry(key.0)
             .or_insert_with(|| CachedParent { name: parent.clone(), variants: HashMap::new() });
-        let before = parent.variants.insert(place.1.clone(), CachedVariant { bytes, used });
+        let before = parent.variants.insert(key.1.clone(), CachedVariant { bytes, used });
         if let Some(before) = before {
             self.by_use.remove(&before.used);
             self.bytes -= before.bytes;
         }
         self.bytes += bytes;
-        self.by_use.insert(used, place);
+        self.by_use.insert(used, key);
     }
 
     /// Adds a variant found in the store, unless it was used already.
-    fn found(&mut self, parent: &ObjectName, place: VariantKey, bytes: u64) {
-        if self.variant(&place).is_none() {
-            self.insert(parent, place, bytes);
+    fn found(&mut self, parent: &ObjectName, key: VariantKey, bytes: u64) {
+        if self.variant(&key).is_none() {
+            self.insert(parent, key, bytes);
         }
     }
 
@@ -266,18 +266,18 @@ impl CacheState {
     fn over(&self, bytes_max: u64) -> Vec<VariantKey> {
         let mut left = self.bytes;
         let mut over = Vec::new();
-        for place in self.by_use.values() {
+        for key in self.by_use.values() {
             if left <= bytes_max {
                 break;
             }
-            left -= self.variant(place).map_or(0, |variant| variant.bytes);
-            over.push(place.clone());
+            left -= self.variant(key).map_or(0, |variant| variant.bytes);
+            over.push(key.clone());
         }
         over
     }
 
-    fn forget(&mut self, places: &[VariantKey]) {
-        for (version, plan) in places {
+    fn forget(&mut self, keys: &[VariantKey]) {
+        for (version, plan) in keys {
             let Some(parent) = self.parents.get_mut(version) else { continue };
             if let Some(variant) = parent.variants.remove(plan) {
                 self.by_use.remove(&variant.used);
@@ -321,12 +321,12 @@ mod tests {
         parse_name(text).unwrap()
     }
 
-    fn place(version: u64, plan: &str) -> VariantKey {
+    fn key(version: u64, plan: &str) -> VariantKey {
         (version, plan.to_owned())
     }
 
     /// Returns a cache over a store with one file, and the file.
-    fn shelf(disk: &SimDisk, bytes_max: u64) -> (VariantCache, Object) {
+    fn cache(disk: &SimDisk, bytes_max: u64) -> (VariantCache, Object) {
         let surroundings = Environment {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(SimClock::at(0)),
@@ -349,50 +349,50 @@ mod tests {
     #[test]
     fn failed_eviction_keeps_the_cache_entry() {
         let disk = SimDisk::new();
-        let (shelf, parent) = shelf(&disk, 25);
+        let (cache, parent) = cache(&disk, 25);
         for plan in ["a", "b"] {
-            shelf.put(&parent, plan, "image/png", &Bytes::from_static(b"0123456789")).unwrap();
+            cache.put(&parent, plan, "image/png", &Bytes::from_static(b"0123456789")).unwrap();
         }
         disk.inject(FaultRule::always(Operation::SyncData, PathPattern::Any, Fault::Error));
-        let third = shelf.put(&parent, "c", "image/png", &Bytes::from_static(b"0123456789"));
+        let third = cache.put(&parent, "c", "image/png", &Bytes::from_static(b"0123456789"));
         assert!(third.is_err());
-        assert_eq!(shelf.lock_state().bytes, 20);
-        assert_eq!(shelf.lock_state().keys_of(parent.lsn()).len(), 2);
+        assert_eq!(cache.lock_state().bytes, 20);
+        assert_eq!(cache.lock_state().keys_of(parent.lsn()).len(), 2);
         for plan in ["a", "b"] {
-            assert!(shelf.get(&parent, plan).unwrap().is_some(), "{plan}");
+            assert!(cache.get(&parent, plan).unwrap().is_some(), "{plan}");
         }
     }
 
     #[test]
     fn eviction_is_least_recently_used() {
-        let mut kept = CacheState::default();
+        let mut state = CacheState::default();
         let parent = name("pics/a.png");
         for plan in ["a", "b", "c"] {
-            kept.insert(&parent, place(1, plan), 10);
+            state.insert(&parent, key(1, plan), 10);
         }
-        assert!(kept.touch(&place(1, "a")));
-        assert!(!kept.touch(&place(1, "z")));
-        assert_eq!(kept.bytes, 30);
-        assert_eq!(kept.over(20), [place(1, "b")]);
-        kept.forget(&[place(1, "b")]);
-        assert_eq!(kept.over(20), []);
-        assert_eq!(kept.over(0), [place(1, "c"), place(1, "a")]);
-        kept.forget(&kept.over(0));
-        assert_eq!((kept.bytes, kept.parents.len(), kept.by_use.len()), (0, 0, 0));
+        assert!(state.touch(&key(1, "a")));
+        assert!(!state.touch(&key(1, "z")));
+        assert_eq!(state.bytes, 30);
+        assert_eq!(state.over(20), [key(1, "b")]);
+        state.forget(&[key(1, "b")]);
+        assert_eq!(state.over(20), []);
+        assert_eq!(state.over(0), [key(1, "c"), key(1, "a")]);
+        state.forget(&state.over(0));
+        assert_eq!((state.bytes, state.parents.len(), state.by_use.len()), (0, 0, 0));
     }
 
     #[test]
     fn loaded_entries_rank_below_recent_hits() {
-        let mut kept = CacheState::default();
+        let mut state = CacheState::default();
         let parent = name("pics/a.png");
-        kept.insert(&parent, place(1, "asked for"), 10);
-        kept.found(&parent, place(1, "asked for"), 10);
-        kept.found(&parent, place(2, "found"), 10);
-        assert_eq!(kept.bytes, 20);
-        assert_eq!(kept.over(10), [place(1, "asked for")]);
-        kept.forget(&kept.over(10));
-        assert_eq!(kept.keys_of(2), [place(2, "found")]);
-        assert_eq!(kept.keys_of(1), []);
+        state.insert(&parent, key(1, "asked for"), 10);
+        state.found(&parent, key(1, "asked for"), 10);
+        state.found(&parent, key(2, "found"), 10);
+        assert_eq!(state.bytes, 20);
+        assert_eq!(state.over(10), [key(1, "asked for")]);
+        state.forget(&state.over(10));
+        assert_eq!(state.keys_of(2), [key(2, "found")]);
+        assert_eq!(state.keys_of(1), []);
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
         let parent = name("pics/a/b c.png");
         assert_eq!(parse_name(&parent.to_string()), Some(parent));
         assert_eq!(parse_name("pics"), None);
-        assert_eq!(parse_key("00000000000000ff/9x9-q80.jpg"), Some(place(255, "9x9-q80.jpg")));
+        assert_eq!(parse_key("00000000000000ff/9x9-q80.jpg"), Some(key(255, "9x9-q80.jpg")));
         assert_eq!(parse_key("x/9x9"), None);
         assert_eq!(parse_key("ff"), None);
     }

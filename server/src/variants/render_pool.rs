@@ -105,13 +105,13 @@ impl RenderPool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RenderFailure> {
         let turn =
-            child_span("picture.wait", self.pool.acquire(self.wait, self.acquire_permits(cost)))
+            child_span("image.wait", self.pool.acquire(self.wait, self.acquire_permits(cost)))
                 .await;
         let turn = turn.map_err(|QueueFull| {
             self.busy.add(1);
             RenderFailure::Busy
         })?;
-        let done = child_span("picture.work", self.pool.run(turn, work)).await;
+        let done = child_span("image.work", self.pool.run(turn, work)).await;
         let done = done.map_err(|_| RenderFailure::Panicked);
         let count = if done.is_ok() { &self.done } else { &self.panicked };
         count.add(1);

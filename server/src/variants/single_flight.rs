@@ -1,7 +1,8 @@
 //! Single-flight: one job for concurrent requests of the same key.
 //!
 //! Guarantees: requests for the key of a running job wait for it; the job knows when all waiters are gone; a panicking
-//! job wakes all waiters. Non-goals: the job, and caching of its result.
+//! job wakes all waiters. The loaders of `quick_cache` and `moka` end with the request that started them, and the next
+//! waiter starts again (`abandoned_render_is_cancelled`). Non-goals: the job, and caching of its result.
 
 use std::collections::HashMap;
 use std::future::Future;
