@@ -13,19 +13,17 @@
 
 mod early;
 mod inflow;
-mod room;
 mod thumbnails;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catalog::claims::Claim;
 use catalog::object_attributes::{S3Attributes, StoredAttributes};
 use catalog::{
-    AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
+    AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, QuotaDelta, ThumbnailChoice,
+    UploadParams,
 };
 use engine::{
     Batch, BucketName, Conflict, Error, Etag, FolderKey, Object, ObjectKey, ObjectName,
@@ -35,7 +33,7 @@ use http_body::Body;
 use jobs::thumbnail_object::ThumbnailSkip;
 use protocol::content_type::{detect, essence, extension_for, matches_magic};
 use protocol::error::ApiError;
-use protocol::file_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
+use protocol::file_name::{ConflictRule, Naming, file_name, split_extension};
 use protocol::multipart::{FormFiles, MultipartFile};
 use protocol::object_path::{PathInBucket, check_writable, key_in_folder};
 use protocol::request_body::RequestBody;
@@ -45,7 +43,6 @@ use uuid::Uuid;
 #[cfg(feature = "s3")]
 use self::inflow::CheckedPart;
 use self::inflow::stage_body;
-pub use self::room::{QuotaDelta, commit_reserved, reserve_quota};
 pub use self::thumbnails::ThumbnailCache;
 use crate::limits;
 use crate::state::AppState;
@@ -331,7 +328,8 @@ pub async fn store_files(
             let is_short =
                 made.iter().all(Option::is_none) && names_are_free(&app, &bucket, &wanted)?;
             let decide = move || {
-                let (proposals, claims) = claim_names(&app, &bucket, rule, &wanted)?;
+                let (proposals, claims) =
+                    app.claims.claim_keys(&app.store, &bucket, rule, &wanted)?;
                 let placed = thumbnails::select_names(&app.store, &bucket, &proposals, &made)?;
                 Ok::<_, ApiError>((proposals, claims, placed))
             };
@@ -364,11 +362,11 @@ pub async fn store_files(
             batch = batch.put(name.clone(), file.staged.clone(), options);
         }
         batch = thumbnails::add(batch, &bucket.name, &files, &proposals, &placed);
-        let room = match reserve_quota(app, bucket, growth.amount(), completes).await {
+        let room = match app.catalog.reserve_quota(bucket, growth.amount(), completes).await {
             Ok(room) => room,
             Err(refusal) => return Err(drop_blocking(files, refusal).await),
         };
-        match commit_reserved(app, &bucket.name, batch, happenings, room).await {
+        match app.catalog.commit_reserved(&bucket.name, batch, happenings, room).await {
             Ok(committed) => {
                 // The files come first among the objects of the batch.
                 app.recent_uploads.add(committed.objects.iter().take(files.len()));
@@ -410,45 +408,6 @@ fn names_are_free(
         }
     }
     Ok(true)
-}
-
-/// Returns free keys, claimed. Waits for the index.
-pub fn claim_names(
-    app: &AppState,
-    bucket: &BucketName,
-    rule: ConflictRule,
-    wanted: &[ObjectKey],
-) -> Result<(Vec<NameProposal>, Vec<Claim<ObjectName>>), ApiError> {
-    let mut chosen = BTreeSet::new();
-    let mut proposals = Vec::with_capacity(wanted.len());
-    let mut claims = Vec::new();
-    for key in wanted {
-        // A file of the same request is never replaced, even with overwrite.
-        let rule = if chosen.contains(key) { ConflictRule::Rename } else { rule };
-        let proposal = loop {
-            let proposal = rule.proposal(key, |key| {
-                let name = ObjectName::new(bucket.clone(), key.clone());
-                let is_wanted_elsewhere = chosen.contains(key) || app.claims.is_claimed(&name);
-                Ok::<_, Error>(is_wanted_elsewhere || app.store.get(&name)?.is_some())
-            })?;
-            let no_number = || {
-                ApiError::conflict("Too many files with this name: no free number up to 1,000,000")
-            };
-            let proposal = proposal.ok_or_else(no_number)?;
-            if proposal.rule == ConflictRule::Overwrite {
-                break proposal;
-            }
-            // Another request may have claimed it since the lookup.
-            let name = ObjectName::new(bucket.clone(), proposal.key.clone());
-            if let Some(claim) = app.claims.claim(name) {
-                claims.push(claim);
-                break proposal;
-            }
-        };
-        chosen.insert(proposal.key.clone());
-        proposals.push(proposal);
-    }
-    Ok((proposals, claims))
 }
 
 impl StagedFile {

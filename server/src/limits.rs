@@ -45,8 +45,6 @@ pub const DASHBOARD_HOSTS_MAX: usize = 32;
 
 /// Recent uploads that are remembered per bucket.
 pub const RECENT_UPLOADS_MAX: usize = 12;
-/// Maximum time that an upload waits for concurrent uploads that count towards the same quota.
-pub const QUOTA_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of persisting the last-used times of API keys, and of retrying failed removals.
 pub const CATALOG_MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
 

@@ -4,11 +4,15 @@
 //! number, one would win and the rest would retry together. A token is claimed so that two uploads do not both run to
 //! completion, one of them in vain. Guarantees: an item has at most one claim, which ends when it is dropped, whatever
 //! the outcome of the upload. Correctness does not depend on claims: batch preconditions ensure that no name is
-//! assigned twice and no token used twice. Non-goals: which names exist, and which tokens are used up.
+//! assigned twice and no token used twice. Non-goals: which tokens are used up.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::{BucketName, Error, ObjectKey, ObjectName, Store};
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, NameProposal};
 
 /// Set of claimed items of one kind, bounded by the requests in flight.
 #[derive(Clone)]
@@ -30,6 +34,55 @@ impl<T: Clone + Eq + Hash> NameClaims<T> {
     /// Returns whether an item is claimed.
     pub fn is_claimed(&self, name: &T) -> bool {
         self.names().contains(name)
+    }
+}
+
+impl NameClaims<ObjectName> {
+    /// Proposes a key for each wanted key, in their order, and claims the keys that are to be free. Blocks on the
+    /// index.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if no numbered variant of a key is free.
+    pub fn claim_keys(
+        &self,
+        store: &Store,
+        bucket: &BucketName,
+        rule: ConflictRule,
+        wanted: &[ObjectKey],
+    ) -> Result<(Vec<NameProposal>, Vec<Claim<ObjectName>>), ApiError> {
+        let mut chosen = BTreeSet::new();
+        let mut proposals = Vec::with_capacity(wanted.len());
+        let mut claims = Vec::new();
+        for key in wanted {
+            // A file of the same request is never replaced, even with overwrite.
+            let rule = if chosen.contains(key) { ConflictRule::Rename } else { rule };
+            let proposal = loop {
+                let proposal = rule.proposal(key, |key| {
+                    let name = ObjectName::new(bucket.clone(), key.clone());
+                    let is_claimed = chosen.contains(key) || self.is_claimed(&name);
+                    Ok::<_, Error>(is_claimed || store.get(&name)?.is_some())
+                })?;
+                let proposal = proposal.ok_or_else(|| {
+                    ApiError::conflict(
+                        "Too many files with this name: no free number up to 1,000,000",
+                    )
+                })?;
+                if proposal.rule == ConflictRule::Overwrite {
+                    break proposal;
+                }
+                // Another request may have claimed it since the lookup.
+                if let Some(claim) =
+                    self.claim(ObjectName::new(bucket.clone(), proposal.key.clone()))
+                {
+                    claims.push(claim);
+                    break proposal;
+                }
+            };
+            chosen.insert(proposal.key.clone());
+            proposals.push(proposal);
+        }
+        Ok((proposals, claims))
     }
 }
 

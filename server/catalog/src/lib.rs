@@ -43,6 +43,7 @@ mod password;
 mod pending_upload;
 mod public_access;
 mod quota;
+mod quota_reservation;
 mod record;
 mod s3_secret;
 mod secret;
@@ -109,6 +110,7 @@ pub use self::public_access::PublicAccessBlock;
 pub use self::quota::{
     Quota, QuotaDecision, QuotaExceeded, QuotaMeasure, QuotaOwner, QuotaReservation, StoredAmount,
 };
+pub use self::quota_reservation::QuotaDelta;
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{ClientInfo, Session, SessionInfo, StartedSession};
 pub use self::staging::{StagedTotals, StagedUpload, Staging};

@@ -221,7 +221,7 @@ impl Catalog {
     }
 
     /// Resolves when a reservation ends. Must be created before reserving, so that none is missed.
-    pub fn quota_released(&self) -> Notified<'_> {
+    pub(super) fn quota_released(&self) -> Notified<'_> {
         self.0.ledger.released.notified()
     }
 

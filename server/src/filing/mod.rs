@@ -23,7 +23,6 @@ use engine::{Batch, Precondition};
 use protocol::error::ApiError;
 use usage::task::run_to_completion;
 
-use crate::intake::{commit_reserved, reserve_quota};
 use crate::state::AppState;
 
 pub use self::copying::copy_file;
@@ -53,8 +52,8 @@ async fn commit_moves(
     if bucket.versioning.is_none() {
         return Ok(commit_detached(app, bucket, batch, happenings).await);
     }
-    let room = reserve_quota(app, bucket, moved, None).await?;
-    Ok(commit_reserved(app, &bucket.name, batch, happenings, room).await)
+    let room = app.catalog.reserve_quota(bucket, moved, None).await?;
+    Ok(app.catalog.commit_reserved(&bucket.name, batch, happenings, room).await)
 }
 
 /// Commits a batch that needs no quota, even if its caller is dropped.

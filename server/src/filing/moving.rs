@@ -25,7 +25,6 @@ use protocol::object_path::check_writable;
 use usage::task::blocking;
 
 use super::{CancelCheck, bucket_batch, commit_moves};
-use crate::intake::claim_names;
 use crate::limits;
 use crate::state::AppState;
 
@@ -316,8 +315,9 @@ async fn propose_move(
                 }
             }
             OnConflict::Rename => {
+                let wanted = std::slice::from_ref(&key);
                 let (proposals, claimed) =
-                    claim_names(&app, &bucket, ConflictRule::Rename, &[key.clone()])?;
+                    app.claims.claim_keys(&app.store, &bucket, ConflictRule::Rename, wanted)?;
                 claims = claimed;
                 if let Some(proposal) = proposals.into_iter().next() {
                     (key, renamed) = (proposal.key, proposal.renamed);

@@ -5,7 +5,7 @@
 //! search for versions, which the engine does.
 
 use catalog::claims::Claim;
-use catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
+use catalog::{Bucket, EventKind, ObjectEvent, OnConflict, QuotaDelta};
 use engine::history::{LsnRange, RestoreError};
 use engine::progress::ProgressCallback;
 use engine::{
@@ -19,7 +19,6 @@ use protocol::object_path::check_writable;
 use usage::task::blocking;
 
 use super::{CancelCheck, bucket_batch, scan_log};
-use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};
 use crate::limits;
 use crate::state::AppState;
 
@@ -71,8 +70,11 @@ pub async fn undelete(
         growth.count(version.bytes(), replaces);
         let (batch, happening) = putting(&version, placed.name.clone(), staged.clone());
         let batch = bucket_batch(bucket)?.and(batch).require(placed.require.clone());
-        let room = reserve_quota(app, bucket, growth.amount(), None).await?;
-        match commit_reserved(app, &bucket.name, batch, happening.into_iter().collect(), room).await
+        let room = app.catalog.reserve_quota(bucket, growth.amount(), None).await?;
+        match app
+            .catalog
+            .commit_reserved(&bucket.name, batch, happening.into_iter().collect(), room)
+            .await
         {
             Ok(committed) => {
                 let object = committed.objects.into_iter().next();
@@ -172,8 +174,8 @@ async fn restore_all(
         batch = batch.and(put).require(Precondition::KeyAbsent(name));
         happenings.extend(happening);
     }
-    let room = reserve_quota(app, bucket, growth.amount(), None).await?;
-    match commit_reserved(app, &bucket.name, batch, happenings, room).await {
+    let room = app.catalog.reserve_quota(bucket, growth.amount(), None).await?;
+    match app.catalog.commit_reserved(&bucket.name, batch, happenings, room).await {
         Ok(_) => Ok(BatchOutcome::Restored),
         Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
         Err(Error::Conflict(_)) => Ok(BatchOutcome::Taken),
@@ -279,8 +281,12 @@ async fn resolve_target(
             }
             (Some(_), OnConflict::Rename) => {
                 let wanted = [name.key.clone()];
-                let (proposals, claims) =
-                    claim_names(&app, &name.bucket, ConflictRule::Rename, &wanted)?;
+                let (proposals, claims) = app.claims.claim_keys(
+                    &app.store,
+                    &name.bucket,
+                    ConflictRule::Rename,
+                    &wanted,
+                )?;
                 let proposal = proposals.into_iter().next();
                 let proposal = proposal.ok_or_else(|| ApiError::internal("no name is proposed"))?;
                 let name = ObjectName::new(name.bucket, proposal.key);

@@ -2,14 +2,13 @@
 //!
 //! Non-goals: guarantees. The result may differ when the batch is decided, which has preconditions of its own.
 
-use catalog::{Bucket, QuotaDecision};
+use catalog::{Bucket, QuotaDecision, QuotaDelta};
 use engine::{Error, Health, ObjectKey, ObjectName};
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
 use usage::task::blocking;
 
-use super::room::QuotaDelta;
-use super::{StagedFile, UploadOptions, claim_names};
+use super::{StagedFile, UploadOptions};
 use crate::state::AppState;
 
 /// Checks for free names, room in the quotas, and a writable store, in the order in which storing the files checks
@@ -24,7 +23,8 @@ pub(super) async fn check(
     let bytes: Vec<u64> = files.iter().map(|file| file.staged.bytes()).collect();
     let (app, bucket, wanted) = (app.clone(), bucket.clone(), wanted.to_vec());
     let look = move || {
-        let (proposals, _claims) = claim_names(&app, &bucket.name, rule, &wanted)?;
+        let (proposals, _claims) =
+            app.claims.claim_keys(&app.store, &bucket.name, rule, &wanted)?;
         if app.catalog.has_quota(&bucket) {
             let mut growth = QuotaDelta::default();
             for (bytes, proposal) in bytes.into_iter().zip(&proposals) {

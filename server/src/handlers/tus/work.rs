@@ -36,8 +36,7 @@ use super::params::CreateUploadParams;
 use crate::auth::Caller;
 use crate::handlers::upload::check_destination;
 use crate::intake::{
-    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, reserve_quota, resolve_keys,
-    store_files,
+    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, resolve_keys, store_files,
 };
 use crate::limits;
 use crate::state::AppState;
@@ -128,7 +127,7 @@ impl UploadSession {
             touched_ms: app.clock.unix_ms(),
             is_completing: false,
         };
-        let room = reserve_quota(app, bucket, staged.claim(), None).await?;
+        let room = app.catalog.reserve_quota(bucket, staged.claim(), None).await?;
         let bound = limits::UNFINISHED_BYTES_MAX;
         let is_counted = app.catalog.staging().insert(upload.id, staged, bound);
         drop(room);

@@ -11,7 +11,6 @@ use usage::task::blocking;
 use uuid::Uuid;
 
 use super::super::objects::head_object;
-use crate::intake::reserve_quota;
 use crate::limits;
 use crate::state::AppState;
 
@@ -28,7 +27,7 @@ pub(super) async fn count_upload(
     let replaced = replaced.filter(|old| !old.is_derived());
     let replaced = replaced.map(|old| StoredAmount { objects: 1, bytes: old.bytes() });
     let staged = upload.staged(replaced.unwrap_or_default());
-    let room = reserve_quota(app, bucket, staged.claim(), None).await?;
+    let room = app.catalog.reserve_quota(bucket, staged.claim(), None).await?;
     let bound = limits::UNFINISHED_BYTES_MAX;
     let is_counted = app.catalog.staging().insert(upload.id, staged, bound);
     drop(room);
@@ -59,7 +58,7 @@ impl PartClaim {
         let replaced = before.map_or(0, |part| part.received.bytes);
         let (staging, id) = (app.catalog.staging(), upload.id);
         let growth = staging.claim_growth(id, bytes).ok_or_else(ApiError::upload_not_found)?;
-        let room = reserve_quota(app, bucket, growth, None).await?;
+        let room = app.catalog.reserve_quota(bucket, growth, None).await?;
         let bound = limits::UNFINISHED_BYTES_MAX;
         let length = staging.begin_part(id, body, bytes, bound);
         drop(room);
