@@ -2,7 +2,7 @@
 //!
 //! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
 //! request passes through `listener` (limits on client resources), `routes` (its endpoint), `dispatch` (what concerns
-//! every request and response), `admission`, a handler, and from there down: `intake`, `auth` and the other parts,
+//! every request and response), `admission`, a handler, and from there down: `upload`, `auth` and the other parts,
 //! `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the table.
 //!
 //! Startup order: listen, so that an address in use is noticed first; read the catalog; open the control socket; report
@@ -26,7 +26,6 @@ pub mod filing;
 mod finish_response;
 pub mod handlers;
 pub mod header_cache;
-pub mod intake;
 pub mod job_board;
 pub mod job_runner;
 pub mod limits;
@@ -52,9 +51,9 @@ pub mod set_up_link;
 mod sockets;
 mod start;
 pub mod state;
-pub mod thumbnails;
 pub mod transform_params;
 mod upkeep;
+pub mod upload;
 pub mod variants;
 pub mod webhooks;
 

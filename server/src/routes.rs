@@ -24,13 +24,14 @@ use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
     download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
-    presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload,
+    presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus,
     usage_history, usage_report, webhooks,
 };
 use crate::path_params::PathParams;
 #[cfg(feature = "s3")]
 use crate::s3;
 use crate::state::AppState;
+use crate::upload;
 
 /// Response of a handler, boxed because handlers differ in their futures.
 pub type HandlerFuture = std::pin::Pin<Box<dyn Future<Output = Response> + Send>>;

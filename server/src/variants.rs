@@ -6,6 +6,7 @@
 //! render          step 3: rendering of a missing variant
 //!   single_flight   one job for concurrent requests
 //!   render_pool     threads, queue, memory limit
+//! thumbnail       rendering of a thumbnail from a staged body
 //! ```
 //!
 //! Guarantees: at most one job per variant, however many requests, and none without waiters; variants are served only
@@ -17,6 +18,7 @@ mod plan;
 mod render;
 mod render_pool;
 mod single_flight;
+mod thumbnail;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +39,7 @@ pub use self::render::RenderTask;
 use self::render_pool::RenderPool;
 pub use self::render_pool::{RenderCost, RenderFailure, RenderPoolStats};
 use self::single_flight::SingleFlight;
+pub use self::thumbnail::render_thumbnail;
 use crate::crew::cpu_count;
 use crate::limits::{IMAGE_HEADER_CACHE_ENTRIES, IMAGE_QUEUE_TIMEOUT, VARIANTS_SWEEP_INTERVAL};
 
@@ -132,7 +135,8 @@ impl From<VariantError> for ApiError {
 }
 
 impl Variants {
-    /// Starts the threads. `cached_bytes_max` limits the variant cache, `memory_bytes` the memory of all concurrent work.
+    /// Starts the threads. `cached_bytes_max` limits the variant cache, `memory_bytes` the memory of all concurrent
+    /// work.
     pub fn start(
         store: Store,
         clock: Arc<dyn Clock>,

@@ -9,6 +9,7 @@
 //! - `sizes`: how long a file and a line may be.
 //! - `words`: phrases, file names, leftovers, `unsafe`, paths of one machine.
 //! - `documents`: the documents agree with the code.
+//! - `walks`: the walks of ARCHITECTURE.md are short and connected.
 
 mod advisories;
 mod documents;
@@ -18,6 +19,7 @@ mod repository;
 mod sizes;
 mod source;
 mod values;
+mod walks;
 mod words;
 
 /// Fails with all complaints, one per line.

@@ -143,7 +143,6 @@ struct Inner {
     outbox: Outbox,
     /// Locks for changes of versions.
     version_locks: VersionLocks,
-    /// Usage history.
     usage_history: UsageHistory,
     /// Audit log.
     audit: AuditLog,

@@ -14,9 +14,9 @@ use usage::task::blocking;
 
 use super::MovedFile;
 use super::moving::object_exists;
-use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;
 use crate::state::AppState;
+use crate::upload::{StagedFile, UploadOptions, store_files};
 
 /// Copies a file. A file that changes during the copy is copied in its newest version.
 pub async fn copy_file(

@@ -27,7 +27,6 @@ pub mod sessions;
 pub mod set_up;
 pub mod storage;
 pub mod tus;
-pub mod upload;
 pub mod usage_history;
 pub mod usage_report;
 pub mod webhooks;

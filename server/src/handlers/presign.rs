@@ -21,8 +21,6 @@ use protocol::reserved_paths::{self, TOKEN_PATH};
 
 use crate::admission::{authenticate, charge, with_rate_limit_headers};
 use crate::auth::{Caller, PresentedCredentials};
-use crate::handlers::upload::{store_form, thumbnail_param, upload_params};
-use crate::intake::UploadTarget;
 use crate::limits;
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::path_params::UploadToken;
@@ -30,6 +28,8 @@ use crate::rate_limit::RateClass;
 use crate::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
 use crate::request_context::{Path, RoutedContext};
 use crate::state::AppState;
+use crate::upload::UploadTarget;
+use crate::upload::{store_form, thumbnail_param, upload_params};
 
 const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];

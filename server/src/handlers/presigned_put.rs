@@ -17,13 +17,13 @@ use protocol::request_body::{BodyLimits, RequestBody};
 
 use crate::admission::{charge, with_rate_limit_headers};
 use crate::handlers::presign::{issuer_and_destination, verify_grant};
-use crate::handlers::upload::reply;
-use crate::intake::{UploadOptions, UploadTarget, receive_raw, store_files};
 use crate::parameters::ObjectPathParameters;
 use crate::rate_limit::RateClass;
 use crate::replies::{Success, UploadReply};
 use crate::request_context::Target;
 use crate::state::AppState;
+use crate::upload::reply;
+use crate::upload::{UploadOptions, UploadTarget, receive_raw, store_files};
 
 /// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
 pub const OBJECT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";

@@ -99,7 +99,7 @@ pub async fn create(
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     let new = new_webhook(bucket.name.clone(), body.deserialize::<WebhookSettings>()?)?;
     caller.require_prefix_access(&new.prefix)?;
-    check_destination(&app, &new.destination)?;
+    check_target(&app, &new.destination)?;
     let webhook = changing(&app, &caller, move |catalog| catalog.create_webhook(new)).await?;
     let created = webhook_created_view(&app.catalog, &webhook);
     Ok(Success(created))
@@ -151,7 +151,7 @@ pub async fn edit(
         caller.require_prefix_access(prefix)?;
     }
     if let Some(destination) = &change.destination {
-        check_destination(&app, destination)?;
+        check_target(&app, destination)?;
     }
     let edit = move |catalog: &Catalog| catalog.edit_webhook(&webhook.id, change);
     let webhook = changing(&app, &caller, edit).await?;
@@ -313,7 +313,7 @@ fn sees(caller: &Caller, webhook: &Webhook) -> bool {
     caller.require_prefix_access(&webhook.prefix).is_ok()
 }
 
-fn check_destination(app: &AppState, destination: &OutboundUrl) -> Result<(), ApiError> {
+fn check_target(app: &AppState, destination: &OutboundUrl) -> Result<(), ApiError> {
     let checked = destination.check_ip_literal(&app.config().webhook_allow);
     checked.map_err(|why| ApiError::bad_parameter("url", &why.to_string()))
 }

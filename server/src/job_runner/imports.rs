@@ -23,13 +23,13 @@ use usage::task::blocking;
 
 use super::ended;
 use super::standing::JobAuthorization;
-use crate::intake::{
-    StagedFile, UploadOptions, UploadTarget, receive_raw, resolve_keys, store_files,
-};
 use crate::job_board::RunningJob;
 use crate::limits;
 use crate::rate_limit::RateClass;
 use crate::state::{AppState, EndpointTier};
+use crate::upload::{
+    StagedFile, UploadOptions, UploadTarget, receive_raw, resolve_keys, store_files,
+};
 
 /// Imports the files, in the order of their URLs.
 pub(super) async fn import_urls(

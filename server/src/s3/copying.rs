@@ -29,9 +29,9 @@ use super::stored::{StoredParts, described, with_content};
 use super::tagging::{check_directive, copied_tags};
 use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
-use crate::intake::{StagedFile, store_files};
 use crate::limits::MOVE_TRIES_MAX;
 use crate::state::AppState;
+use crate::upload::{StagedFile, store_files};
 
 /// Returns the source object of a request, if the caller may read it and it matches the requested version and
 /// conditions.

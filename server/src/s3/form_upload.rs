@@ -36,10 +36,10 @@ use super::stored::{self, StoredParts, with_content};
 use super::tagging::object_tags;
 use crate::admission::charge;
 use crate::auth::{Caller, PresentedCredentials, presents_key};
-use crate::intake::{StagedFile, receive_part, store_files};
 use crate::own_pages::{RequestOrigin, host_of};
 use crate::rate_limit::RateClass;
 use crate::state::AppState;
+use crate::upload::{StagedFile, receive_part, store_files};
 
 /// Maximum bytes of names and values of all fields before the file (S3 API).
 const FIELDS_BYTES_MAX: usize = 20 * 1_024;

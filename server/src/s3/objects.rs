@@ -29,8 +29,8 @@ use super::object_lock::sent_lock;
 use super::stored::{StoredParts, described, with_content};
 use super::versioning::id_of;
 use crate::auth::Caller;
-use crate::intake::{UploadOptions, receive_raw, store_files};
 use crate::state::AppState;
+use crate::upload::{UploadOptions, receive_raw, store_files};
 
 /// MD5 of empty content.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";

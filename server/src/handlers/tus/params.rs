@@ -7,7 +7,7 @@ use protocol::error::ApiError;
 use protocol::query::{Query, parse_flag};
 use protocol::tus_headers::{UploadMetadata, number};
 
-use crate::handlers::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
+use crate::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
 
 /// Parameters of a new upload.
 pub(super) struct CreateUploadParams {

@@ -34,12 +34,12 @@ use uuid::Uuid;
 
 use super::params::CreateUploadParams;
 use crate::auth::Caller;
-use crate::handlers::upload::check_destination;
-use crate::intake::{
-    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, resolve_keys, store_files,
-};
 use crate::limits;
 use crate::state::AppState;
+use crate::upload::check_target;
+use crate::upload::{
+    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, resolve_keys, store_files,
+};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]
@@ -217,7 +217,7 @@ impl UploadSession {
         let PendingUpload { bucket, path, .. } = &self.upload;
         let bucket = self.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
         let destination = UploadTarget::from_path(bucket, PathInBucket::parse(path)?);
-        check_destination(&self.caller, &destination)?;
+        check_target(&self.caller, &destination)?;
         Ok(destination)
     }
 

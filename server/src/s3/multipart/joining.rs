@@ -31,9 +31,9 @@ use super::super::objects::{hex, strong_etag, upload_options};
 use super::super::stored::{StoredParts, with_content};
 use super::super::versioning::id_of;
 use super::{algorithm_of, find};
-use crate::intake::{StagedFile, store_files};
 use crate::limits;
 use crate::state::AppState;
+use crate::upload::{StagedFile, store_files};
 
 type Output = CompleteMultipartUploadOutput;
 

@@ -11,12 +11,12 @@ use images::{Error, Fit, Format, OutputFormat, Plan, PlanOutcome, Source, Stop, 
 use jobs::thumbnail_object::ThumbnailSkip;
 use usage::bucket_counters::BucketCounters;
 
+use super::{HeaderDepth, RenderCost, RenderFailure, Variants, read_header};
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
 use crate::object_body::read_staged_prefix;
-use crate::variants::{HeaderDepth, RenderCost, RenderFailure, Variants, read_header};
 
 /// Renders the thumbnail of a file: its first frame, in its display orientation, no side longer than
-/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` charges the cost in milliseconds of CPU, or rejects it;
+/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `charge` charges the cost in milliseconds of CPU, or rejects it;
 /// the work counts as usage of the bucket.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub async fn render_thumbnail(
     store: &Store,
     file: &StagedBody,
     traffic: &Arc<BucketCounters>,
-    pays: impl FnOnce(u64) -> bool,
+    charge: impl FnOnce(u64) -> bool,
 ) -> Result<StagedBody, ThumbnailSkip> {
     Format::detect(file.head()).ok_or(ThumbnailSkip::NotAnImage)?;
     if file.bytes() > SOURCE_BYTES_MAX {
@@ -41,23 +41,23 @@ pub async fn render_thumbnail(
     let source = read.await??;
     let plan = plan(&source)?;
     let ms = plan.cost_ms(&source);
-    if !pays(ms) {
+    if !charge(ms) {
         return Err(ThumbnailSkip::Busy);
     }
     let cost = RenderCost { ms, bytes: file.bytes() + plan.memory_bytes(&source) };
-    let asking = Arc::new(());
+    let request = Arc::new(());
     let rendered = {
-        let (file, asking) = (file.clone(), Arc::downgrade(&asking));
-        let is_forgotten = move || asking.strong_count() == 0;
+        let (file, request) = (file.clone(), Arc::downgrade(&request));
+        let is_cancelled = move || request.strong_count() == 0;
         let (counting, traffic) = (variants.clone(), traffic.clone());
         variants.run(cost, move || {
-            counting.count(&traffic, || render(&file, &source, &plan, &is_forgotten))
+            counting.count(&traffic, || render(&file, &source, &plan, &is_cancelled))
         })
     };
-    let picture = rendered.await??;
+    let image = rendered.await??;
     // Far smaller than an upload that needs a file of its own, unless the memory for uploads is exhausted.
     let mut upload = store.upload();
-    match upload.push_in_memory(&picture).map_err(store_failed)? {
+    match upload.push_in_memory(&image).map_err(store_failed)? {
         true => upload.finish().map_err(store_failed),
         false => Err(ThumbnailSkip::Busy),
     }
@@ -72,14 +72,14 @@ fn read_source(file: &StagedBody) -> Result<Source, ThumbnailSkip> {
 }
 
 fn plan(source: &Source) -> Result<Plan, ThumbnailSkip> {
-    let wish = TransformOptions {
+    let options = TransformOptions {
         format: OutputFormat::Format(Format::WebP),
         width: Some(THUMBNAIL_SIDE_MAX),
         height: Some(THUMBNAIL_SIDE_MAX),
         quality: Some(THUMBNAIL_QUALITY),
         fit: Fit::Contain,
     };
-    match images::plan(source, &wish).map_err(skip_reason)? {
+    match images::plan(source, &options).map_err(skip_reason)? {
         PlanOutcome::Transform(plan) => Ok(plan),
         PlanOutcome::Original => Err(ThumbnailSkip::Failed),
     }

@@ -14,10 +14,10 @@ use jobs::thumbnail_object::{
 use protocol::file_name::NameProposal;
 use tokio::time::{Instant, timeout_at};
 
-use super::StagedFile;
+use super::receive::StagedFile;
 use crate::limits::THUMBNAILS_TIMEOUT;
 use crate::state::AppState;
-use crate::thumbnails::render_thumbnail;
+use crate::variants::render_thumbnail;
 
 /// Name of a file's thumbnail, or why there is none. `None` if none was requested.
 pub(super) type ThumbnailKey = Option<Result<ObjectName, ThumbnailSkip>>;
@@ -28,8 +28,8 @@ pub struct ThumbnailCache(Arc<OnceLock<StagedBody>>);
 
 impl ThumbnailCache {
     /// Creates a holder with a rendered thumbnail, if any.
-    pub fn new(made: Option<StagedBody>) -> Self {
-        Self(Arc::new(made.map_or_else(OnceLock::new, OnceLock::from)))
+    pub fn new(rendered: Option<StagedBody>) -> Self {
+        Self(Arc::new(rendered.map_or_else(OnceLock::new, OnceLock::from)))
     }
 
     /// Returns the thumbnail, if it is rendered.
@@ -41,19 +41,20 @@ impl ThumbnailCache {
 /// Renders the thumbnails of files about to be stored, charged to their bucket.
 pub(super) async fn render_all(app: &AppState, bucket: &Bucket, files: &mut [StagedFile]) {
     let deadline = Instant::now() + THUMBNAILS_TIMEOUT;
-    let pays = |ms| app.rate_limiter.charge_image_cpu(None, &bucket.name, ms).is_ok();
+    let charge = |ms| app.rate_limiter.charge_image_cpu(None, &bucket.name, ms).is_ok();
     for file in files {
-        if let Some(picture) = file.thumbnail_cache.get() {
-            file.thumbnail = Some(Ok(picture));
+        if let Some(image) = file.thumbnail_cache.get() {
+            file.thumbnail = Some(Ok(image));
             continue;
         }
-        let made = render_thumbnail(&app.variants, &app.store, &file.staged, &bucket.traffic, pays);
-        let made = timeout_at(deadline, made).await;
-        let made = made.unwrap_or(Err(ThumbnailSkip::Busy));
-        if let Ok(picture) = &made {
-            let _ = file.thumbnail_cache.0.set(picture.clone());
+        let rendered =
+            render_thumbnail(&app.variants, &app.store, &file.staged, &bucket.traffic, charge);
+        let rendered = timeout_at(deadline, rendered).await;
+        let rendered = rendered.unwrap_or(Err(ThumbnailSkip::Busy));
+        if let Ok(image) = &rendered {
+            let _ = file.thumbnail_cache.0.set(image.clone());
         }
-        file.thumbnail = Some(made);
+        file.thumbnail = Some(rendered);
     }
 }
 
@@ -62,12 +63,12 @@ pub(super) fn select_names(
     store: &Store,
     bucket: &BucketName,
     proposals: &[NameProposal],
-    made: &[Option<Result<(), ThumbnailSkip>>],
+    rendered: &[Option<Result<(), ThumbnailSkip>>],
 ) -> engine::Result<Vec<ThumbnailKey>> {
     let files = proposals.iter().map(|it| ObjectName::new(bucket.clone(), it.key.clone()));
     let files: Vec<_> = files.collect();
     let mut taken: BTreeSet<_> = files.iter().cloned().collect();
-    let places = files.iter().zip(made).map(|(file, made)| match *made {
+    let places = files.iter().zip(rendered).map(|(file, rendered)| match *rendered {
         None => Ok(None),
         Some(Err(why)) => Ok(Some(Err(why))),
         Some(Ok(())) => free_name(store, file, &mut taken).map(Some),
@@ -100,8 +101,8 @@ pub(super) fn add(
 ) -> Batch {
     for ((file, proposal), placed) in files.iter().zip(proposals).zip(placed) {
         batch = match (placed, file.rendered()) {
-            (Some(Ok(name)), Some(picture)) => {
-                put_thumbnail(batch, &proposal.key, name.clone(), picture.clone())
+            (Some(Ok(name)), Some(image)) => {
+                put_thumbnail(batch, &proposal.key, name.clone(), image.clone())
             }
             // Even if the name was free: an operator may have restored a thumbnail without its file.
             _ => delete_thumbnail(batch, &ObjectName::new(bucket.clone(), proposal.key.clone())),
@@ -113,11 +114,11 @@ pub(super) fn add(
 impl StagedFile {
     /// Returns whether the thumbnail was rendered, if one was requested.
     pub(super) fn thumbnail_outcome(&self) -> Option<Result<(), ThumbnailSkip>> {
-        self.thumbnail.as_ref().map(|made| made.as_ref().map(drop).map_err(|why| *why))
+        self.thumbnail.as_ref().map(|rendered| rendered.as_ref().map(drop).map_err(|why| *why))
     }
 
     /// Returns the thumbnail, if one was rendered.
     fn rendered(&self) -> Option<&StagedBody> {
-        self.thumbnail.as_ref().and_then(|made| made.as_ref().ok())
+        self.thumbnail.as_ref().and_then(|rendered| rendered.as_ref().ok())
     }
 }
