@@ -28,7 +28,6 @@ use crate::config::Scheme;
 use crate::cors::CorsHeaders;
 use crate::delivery::deliver;
 use crate::finish_response::finish_response;
-use crate::handlers::presign::presign_address;
 use crate::request_context::{RequestContext, RoutedContext, RoutedPath};
 use crate::routes::{Endpoint, Entry, Route, RouteTable, is_reserved_path};
 use crate::state::AppState;
@@ -99,14 +98,12 @@ impl HttpService {
         let operation = entry.operation(head);
         let bucket = self.bucket(head, entry);
         record_request(operation.name(), bucket.as_ref().map(|bucket| bucket.name.as_str()), id);
-        let is_delivery =
-            matches!(entry, Entry::Delivery(_) | Entry::Endpoint(Endpoint::PresignAddress));
         RequestContext {
             id,
             error_format: ErrorFormat::from_headers(&head.headers, Some(id)),
             began_us,
             operation,
-            cors: CorsHeaders::of(head, bucket.as_ref(), is_delivery),
+            cors: CorsHeaders::of(head, bucket.as_ref(), entry.is_of_file()),
             bucket,
         }
     }
@@ -190,7 +187,6 @@ impl HttpService {
                 let request = request(head, body, RoutedPath::Gateway);
                 Box::pin(self.gateway.answer_form(request)).await
             }
-            Endpoint::PresignAddress => presign_address(&self.state, &head).into_response(),
             Endpoint::Preflight(allow) => preflight(&head, &context.cors, allow),
             Endpoint::Object(route, target) => {
                 self.admit(route, request(head, body, RoutedPath::Object(target))).await

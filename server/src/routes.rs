@@ -208,7 +208,12 @@ routes! { ROUTES documented as EndpointsDocument;
 
 // Views of the dashboard, at any path.
 routes! { VIEWS;
-    Any "/-/{*path}" SameOrigin Dashboard dashboard::view;
+    Any "/-/{view}" "/-/{view}/{*path}" SameOrigin Dashboard dashboard::view;
+}
+
+// Earlier presign form. A request without a key is a delivery, so that the router does not decide about this path.
+routes! { PRESIGN;
+    Get "/{bucket}/presigned/{*path}" Management Presign presign::presign_address;
 }
 
 // Without a metrics token the path is not found, like any unknown one.
@@ -238,8 +243,6 @@ pub enum Endpoint<'a> {
     /// S3 gateway: a form that may be signed by a policy.
     #[cfg(feature = "s3")]
     S3Form,
-    /// Earlier presign form, `GET /{bucket}/presigned/{*path}` with a key; without one it is a delivery.
-    PresignAddress,
     /// OPTIONS, with the methods of the path where these do not depend on the request; in a bucket they do.
     Preflight(Option<&'a str>),
     /// Route of an object or folder, or why the path names none.
@@ -302,9 +305,9 @@ impl RouteTable {
         }
         let path = head.uri.path();
         if is_delivery(head) {
-            return match is_presigning(head) {
-                true => Entry::Endpoint(Endpoint::PresignAddress),
-                false => Entry::Delivery(ObjectPath::from_path(path)),
+            return match (presign_target(head), PRESIGN) {
+                (Some(target), [route, ..]) => Entry::Endpoint(Endpoint::Object(route, target)),
+                _ => Entry::Delivery(ObjectPath::from_path(path)),
             };
         }
         Entry::Endpoint(match head.method {
@@ -348,6 +351,15 @@ impl Endpoint<'_> {
 }
 
 impl Entry<'_> {
+    /// Returns whether a request is for a path that delivers files to other origins.
+    pub fn is_of_file(&self) -> bool {
+        match self {
+            Self::Delivery(_) => true,
+            Self::Endpoint(Endpoint::Object(route, _)) => route.method == Verb::Get,
+            Self::Endpoint(_) => false,
+        }
+    }
+
     /// Returns the operation for which a request is counted.
     pub fn operation(&self, head: &Parts) -> Operation {
         let endpoint = match self {
@@ -359,7 +371,6 @@ impl Entry<'_> {
             Endpoint::Signed(path) => Operation::for_s3(&head.method, path),
             #[cfg(feature = "s3")]
             Endpoint::S3Form => Operation::Upload,
-            Endpoint::PresignAddress => Operation::Presign,
             Endpoint::Preflight(_) => Operation::Preflight,
             Endpoint::Object(route, _) | Endpoint::Own(route, _) => route.operation,
             Endpoint::WrongMethod(_) | Endpoint::NotFound => Operation::Other,
@@ -394,10 +405,12 @@ fn is_delivery(head: &Parts) -> bool {
     is_read && !is_reserved_path(head.uri.path())
 }
 
-fn is_presigning(head: &Parts) -> bool {
-    head.method == Method::GET
-        && head.uri.path().split('/').nth(2) == Some(reserved_paths::PRESIGNED)
-        && presents_key(&head.headers, &Query::from_uri(&head.uri))
+/// Returns the file or folder for which a presigned URL is requested, in the earlier form.
+fn presign_target(head: &Parts) -> Option<Result<ObjectPath, ApiError>> {
+    let target = ObjectPath::from_presign_path(head.uri.path())?;
+    let is_asked =
+        head.method == Method::GET && presents_key(&head.headers, &Query::from_uri(&head.uri));
+    is_asked.then_some(target)
 }
 
 #[cfg(test)]
@@ -462,7 +475,7 @@ mod tests {
 
     #[test]
     fn routes_are_reserved_bucket_names() {
-        for route in ROUTES.iter().chain(VIEWS).chain(METRICS).chain(ADMIN) {
+        for route in ROUTES.iter().chain(VIEWS).chain(PRESIGN).chain(METRICS).chain(ADMIN) {
             let first = route.path.split('/').nth(1).unwrap_or_default();
             let is_own = first.is_empty() || reserved_paths::is_reserved(first);
             assert!(first == "{bucket}" || is_own, "{first}");

@@ -40,6 +40,14 @@ impl ObjectPath {
         Self::from_parts(&decode(bucket)?, &decode(rest)?)
     }
 
+    /// Parses a percent-encoded path `/{bucket}/presigned/{path}`; `None` for any other.
+    pub fn from_presign_path(path: &str) -> Option<Result<Self, ApiError>> {
+        let (bucket, rest) = path.strip_prefix('/')?.split_once('/')?;
+        let (first, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let parse = || Self::from_parts(&decode(bucket)?, &decode(rest)?);
+        (first == reserved_paths::PRESIGNED).then(parse)
+    }
+
     /// Parses a bucket name and a path in it, both decoded.
     pub fn from_parts(bucket: &str, path: &str) -> Result<Self, ApiError> {
         Ok(Self { bucket: parse_bucket_name(bucket)?, place: PathInBucket::parse(path)? })

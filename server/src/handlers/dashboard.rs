@@ -13,7 +13,7 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, StatusCode, Uri};
+use http::{Method, StatusCode};
 use protocol::error::ApiError;
 
 use super::asset::{StaticAsset, hash};
@@ -213,9 +213,12 @@ pub async fn shell(State(app): State<AppState>) -> Result<Response, ApiError> {
 }
 
 /// Returns the page at the URL of a view; 404 at any other.
-pub async fn view(state: State<AppState>, method: Method, uri: Uri) -> Result<Response, ApiError> {
-    let first = uri.path().split('/').nth(2).unwrap_or_default();
-    if !VIEWS.contains(&first) {
+pub async fn view(
+    state: State<AppState>,
+    Path(view): Path<String>,
+    method: Method,
+) -> Result<Response, ApiError> {
+    if !VIEWS.contains(&&*view) {
         return Err(ApiError::not_found());
     }
     match method {

@@ -10,23 +10,22 @@ use axum::response::Response;
 use catalog::{Catalog, Grant, Purpose, Scope, TokenId, UploadParams};
 use engine::ObjectName;
 use http::Request;
-use http::request::Parts;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::multipart::FormFiles;
 use protocol::object_path::{ObjectPath, check_object_path_writable};
 use protocol::public_url::public_url;
 use protocol::query::Query;
-use protocol::reserved_paths::{self, TOKEN_PATH};
+use protocol::reserved_paths::TOKEN_PATH;
 
-use crate::admission::{authenticate, charge, with_rate_limit_headers};
-use crate::auth::{Caller, PresentedCredentials};
+use crate::admission::{charge, with_rate_limit_headers};
+use crate::auth::Caller;
 use crate::limits;
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::path_params::UploadToken;
 use crate::rate_limit::RateClass;
 use crate::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
-use crate::request_context::{Path, RoutedContext};
+use crate::request_context::{Path, RoutedContext, Target};
 use crate::state::AppState;
 use crate::upload::UploadTarget;
 use crate::upload::{store_form, thumbnail_param, upload_params};
@@ -60,8 +59,8 @@ pub async fn presign_token(
     query: Query,
 ) -> Result<Success<TokenReply>, ApiError> {
     let target = target_param(&caller, &query)?;
-    let wishes = upload_params(&query)?;
-    let issued = issue(&app, &caller, &query, target, Purpose::Form, wishes)?;
+    let params = upload_params(&query)?;
+    let issued = issue(&app, &caller, &query, target, Purpose::Form, params)?;
     let url = format!("{}{TOKEN_PATH}{}", app.public_url.as_str(), issued.text);
     let expires_ms = issued.grant.expires_ms;
     Ok(Success(TokenReply::new(url, issued.text, issued.expires_in, expires_ms)))
@@ -82,34 +81,21 @@ pub async fn presign_token(
     ),
     responses((status = OK, body = PresignedUrlReply))
 )]
-pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
-    let query = Query::from_uri(&head.uri);
-    let action = RateClass::Management;
-    let (caller, taken) =
-        authenticate(app, action, PresentedCredentials::from_request(head), &query)?;
-    Ok(with_rate_limit_headers(&taken, issue_address(app, &caller, &query, head)))
-}
-
-fn issue_address(
-    app: &AppState,
-    caller: &Caller,
-    query: &Query,
-    head: &Parts,
+pub async fn presign_address(
+    State(app): State<AppState>,
+    caller: Caller,
+    Target(target): Target,
+    query: Query,
 ) -> Result<Success<PresignedUrlReply>, ApiError> {
-    // The bucket, and the path after `presigned/`, both as sent.
-    let path = head.uri.path();
-    let between = format!("/{}/", reserved_paths::PRESIGNED);
-    let (bucket, rest) = path.split_once(&*between).unwrap_or((path, ""));
-    let target = ObjectPath::from_path(&format!("{bucket}/{rest}"))?;
     let Some(name) = target.object() else {
         return Err(ApiError::bad_path("a presigned URL requires a file path, not a folder"));
     };
-    let wishes = UploadParams {
+    let params = UploadParams {
         naming: Naming::ClientName,
         rule: ConflictRule::Overwrite,
-        thumbnail: thumbnail_param(query)?,
+        thumbnail: thumbnail_param(&query)?,
     };
-    let issued = issue(app, caller, query, target, Purpose::Raw, wishes)?;
+    let issued = issue(&app, &caller, &query, target, Purpose::Raw, params)?;
     let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
     let ObjectName { bucket, key } = name;
     let expires_ms = issued.grant.expires_ms;
@@ -193,7 +179,7 @@ fn issue(
     query: &Query,
     target: ObjectPath,
     purpose: Purpose,
-    wishes: UploadParams,
+    params: UploadParams,
 ) -> Result<IssuedGrant, ApiError> {
     caller.bucket(&app.catalog, &target.bucket, Scope::Presign)?;
     caller.require_path_access(&target.place)?;
@@ -205,7 +191,7 @@ fn issue(
         purpose,
         bucket: target.bucket,
         path: target.place,
-        params: wishes,
+        params,
         issuer: caller.issuer(),
         expires_ms: now_ms.saturating_add(1_000 * expires_in),
     };
