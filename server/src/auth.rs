@@ -206,7 +206,7 @@ impl Caller {
     }
 
     /// Returns the account of the key or session.
-    pub fn account(&self) -> &Account {
+    pub fn account(&self) -> &Arc<Account> {
         &self.account
     }
 

@@ -31,6 +31,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use jobs::webhooks;
 use listener::accept::{Shutdown, accept};
 use listener::incoming_body::IncomingBody;
 use listener::options::ConnectionOptions;
@@ -50,7 +51,6 @@ use crate::management::{
     webhook_id,
 };
 use crate::state::AppState;
-use crate::webhooks;
 
 /// File name of the socket in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";
@@ -351,7 +351,7 @@ async fn open_channel(
 /// Takes the lock of exclusive requests. A store job holds the same lock.
 fn lock_exclusive(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
     let message = "Another long operation is running on the server: wait for it or cancel it";
-    app.whole_store_lock.clone().try_lock_owned().map_err(|_| ApiError::conflict(message))
+    app.jobs.try_lock_whole_store().ok_or_else(|| ApiError::conflict(message))
 }
 
 /// Fills in the base URL of this server, unless the request has one.
@@ -366,7 +366,8 @@ fn with_public_url(app: &AppState, mut request: AdminRequest) -> AdminRequest {
 
 async fn test_webhook(app: &AppState, id: &str) -> Result<AdminResponse, ApiError> {
     let webhook = app.catalog.webhook(&webhook_id(id)?).ok_or_else(ApiError::webhook_not_found)?;
-    let tested = webhooks::test(app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
+    let tested =
+        webhooks::test(&app.jobs, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
     Ok(AdminResponse::WebhookTested(tested.into()))
 }
 

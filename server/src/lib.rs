@@ -2,8 +2,9 @@
 //!
 //! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
 //! request passes through `listener` (limits on client resources), `routes` (its endpoint), `dispatch` (what concerns
-//! every request and response), `admission`, a handler, and from there down: `upload`, `auth` and the other parts,
-//! `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the table.
+//! every request and response), `admission`, a handler, and from there down: `upload`, `auth` and the other parts, the
+//! crates `jobs`, `catalog` and `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the
+//! table.
 //!
 //! Startup order: listen, so that an address in use is noticed first; read the catalog; open the control socket; report
 //! ready; serve requests. Shutdown order: report not ready; accept no new requests; drain those in flight; close the
@@ -21,13 +22,10 @@ pub mod crew;
 mod damage_log;
 mod delivery;
 pub mod dispatch;
-pub mod fair_use;
-pub mod filing;
 mod finish_response;
 pub mod handlers;
 pub mod header_cache;
-pub mod job_board;
-pub mod job_runner;
+mod job_services;
 pub mod limits;
 pub mod management;
 pub mod metrics;
@@ -55,7 +53,6 @@ pub mod transform_params;
 mod upkeep;
 pub mod upload;
 pub mod variants;
-pub mod webhooks;
 
 pub use self::config::Config;
 pub use self::dispatch::HttpService;

@@ -48,9 +48,6 @@ pub const RECENT_UPLOADS_MAX: usize = 12;
 /// Interval of persisting the last-used times of API keys, and of retrying failed removals.
 pub const CATALOG_MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Maximum files of one delete request. Spec 8.
-pub const DELETE_FILES_MAX: usize = 100;
-
 /// Maximum lifetime of a presigned token or URL. Spec 8.
 pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
 /// Default lifetime of a presigned token or URL. Spec 4.4, clients 3.4.
@@ -82,8 +79,6 @@ pub const UNFINISHED_BYTES_MAX: u64 = 4 * engine::limits::OBJECT_BYTES_MAX;
 /// Maximum files of an upload whose names are looked up on the async worker, as for a GET; more are looked up on a
 /// blocking thread.
 pub const INLINE_LOOKUPS_MAX: usize = 4;
-/// Maximum commit attempts when concurrent uploads take the free name first.
-pub const NAME_TRIES_MAX: usize = 32;
 
 /// Maximum max-age of HSTS: two years, which HSTS preload lists ask for.
 pub const HSTS_MAX: Duration = Duration::from_secs(2 * 365 * 24 * 60 * 60);
@@ -120,15 +115,6 @@ pub const CONFIGURED_RATE_MAX: u32 = 1_000_000;
 /// Interval of dropping idle accounts from the rate-limit tables.
 pub const RATE_LIMIT_PRUNE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Rejected requests per day beyond which a rate is far over plan. Each exceeds a rate limit, so an account at twice
-/// the rate of the plan Free gets there in 100 minutes. Spec 8, fair use.
-pub const FAIR_USE_REFUSED_PER_DAY: u64 = 10_000;
-/// Requests per day below which nothing is a spike. Spec 8, fair use.
-pub const FAIR_USE_SPIKE_REQUESTS_MIN: u64 = 100_000;
-/// Ratio of a spike to the usual requests per day.
-pub const FAIR_USE_SPIKE_FACTOR: u64 = 10;
-/// Minimum time of an account in a standing before the sweep escalates it.
-pub const FAIR_USE_STEP_DELAY: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// Interval of the fair-use sweep, if enabled.
 pub const FAIR_USE_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -160,33 +146,6 @@ pub const S3_PART_BYTES_MIN: u64 = 5 * 1_024 * 1_024;
 #[cfg(feature = "s3")]
 pub const S3_COMPLETE_KEEPALIVE_DELAY: Duration = Duration::from_secs(5);
 
-/// Waiting times between the delivery attempts of an event; after the last one it becomes a dead letter. Standard
-/// Webhooks, "Deliverability and reliability".
-pub const WEBHOOK_RETRY_WAITS: &[Duration] = &[
-    Duration::from_secs(5),
-    Duration::from_secs(5 * 60),
-    Duration::from_secs(30 * 60),
-    Duration::from_secs(2 * 60 * 60),
-    Duration::from_secs(5 * 60 * 60),
-    Duration::from_secs(10 * 60 * 60),
-    Duration::from_secs(14 * 60 * 60),
-    Duration::from_secs(20 * 60 * 60),
-    Duration::from_secs(24 * 60 * 60),
-];
-/// Jitter of these waiting times in percent, so that deliveries that failed together are not retried together.
-pub const WEBHOOK_JITTER_PERCENT: u64 = 10;
-/// Longest `Retry-After` that is honored.
-pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Back-off of a webhook after its first failure, doubled with each consecutive one.
-pub const WEBHOOK_BACKOFF_MIN: Duration = Duration::from_secs(5);
-/// Maximum characters of a delivery error: a certificate may name any number of hosts.
-pub const WEBHOOK_ERROR_CHARS_MAX: usize = 300;
-/// Consecutive events of a webhook before waiting webhooks get their turn.
-pub const WEBHOOK_LEASE_EVENTS_MAX: usize = 32;
-/// Maximum concurrent webhook tests.
-pub const WEBHOOK_TESTS_MAX: usize = 8;
-/// Interval of checking for due deliveries.
-pub const WEBHOOK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of deleting old dead letters.
 pub const WEBHOOK_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
@@ -208,37 +167,12 @@ pub const AUDIT_PAGE_MAX: usize = 500;
 /// Maximum segments that the storage page lists.
 pub const STORAGE_SEGMENTS_MAX: usize = 500;
 
-/// Maximum attempts to move a file that changes concurrently.
-pub const MOVE_TRIES_MAX: usize = 5;
-/// Files that are moved or restored in one batch, each with its thumbnail, that of the object it replaces, and events.
-pub const MOVE_BATCH_FILES_MAX: usize = 40;
-/// Approximate bytes that are moved or restored in one batch.
-pub const MOVE_BATCH_BYTES_MAX: u64 = 4 * MIB;
-/// Maximum time that one request scans the log.
-pub const LOG_SCAN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum URLs of one import job.
 pub const IMPORT_URLS_MAX: usize = 500;
 /// Maximum bytes of the URLs in a job record; the rest of the record is for the results.
 pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
-/// Waiting time of an import that is over the rate limit of its account.
-pub const IMPORT_RATE_LIMIT_DELAY: Duration = Duration::from_secs(1);
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
 pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
-/// Maximum requests that wait to scan the log.
-pub const LOG_SCANS_QUEUED_MAX: usize = 16;
-
-/// Maximum running object jobs.
-pub const JOBS_RUNNING_MAX: usize = 4;
-/// Maximum running jobs of one account.
-pub const JOBS_RUNNING_PER_ACCOUNT_MAX: usize = 2;
-/// Interval of deleting old jobs.
-pub const JOBS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Interval of persisting the progress of a job.
-pub const JOB_SAVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Pause after the end of a job could not be recorded, before the job runs again.
-pub const JOB_SAVE_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Maximum retries of one batch of a job after concurrent changes.
-pub const JOB_TRIES_MAX: usize = 20;
 
 /// Maximum queued image jobs; more are rejected.
 pub const IMAGE_JOBS_QUEUED_MAX: usize = 256;
@@ -281,8 +215,6 @@ pub const IMAGE_BURST_WINDOW: Duration = Duration::from_secs(5 * 60);
 /// Inverse of the share of the machine's memory for all image processing at once.
 pub const IMAGE_MEMORY_DIVISOR: u64 = 4;
 
-/// Maximum concurrent body copies for move requests; others wait.
-pub const COPIES_MAX: usize = 8;
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
@@ -301,21 +233,11 @@ const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > PRES
 const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DEVICE_LIFE.as_secs());
 const _: () =
     assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
-const _: () = assert!(
-    DELETE_FILES_MAX * (2 + catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
-        <= engine::limits::BATCH_RECORDS_MAX
-);
-// A file put and deleted, two thumbnails, and two events for each webhook.
-const _: () = assert!(
-    MOVE_BATCH_FILES_MAX * (4 + 2 * catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
-        <= engine::limits::BATCH_RECORDS_MAX
-);
 const _: () = assert!(protocol::limits::FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () =
     assert!(2 * protocol::limits::FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(SEARCH_HITS_MAX <= search::limits::WINDOW_MAX);
-const _: () = assert!(2 * DELETE_FILES_MAX < engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
 const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);

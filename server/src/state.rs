@@ -4,7 +4,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
@@ -19,15 +18,13 @@ use protocol::public_url::PublicUrl;
 use protocol::request_id::RequestIds;
 use protocol::reserved_paths;
 use search::{NameSearch, SearchOptions};
-use tokio::sync::{Mutex, Semaphore};
 use usage::registry::ServerCounters;
 use usage::store_stats_cache::StoreStatsCache;
 
 use crate::config::Config;
 use crate::crew::cpu_count;
 use crate::header_cache::ResponseHeaderCache;
-use crate::job_board::RunningJobs;
-use crate::limits::{COPIES_MAX, IMAGE_MEMORY_DIVISOR, LOG_SCANS_QUEUED_MAX, WEBHOOK_TESTS_MAX};
+use crate::limits::IMAGE_MEMORY_DIVISOR;
 use crate::object_body::DiskReadPool;
 use crate::own_pages::DashboardHosts;
 use crate::password_work::PasswordHasher;
@@ -73,12 +70,6 @@ pub struct Inner {
     pub name_search: NameSearch,
     /// Search thread pool.
     pub searches: SearchPool,
-    /// HTTP client of webhooks.
-    pub webhook_client: OutboundClient,
-    /// HTTP client of imports from URLs.
-    pub import_client: OutboundClient,
-    /// Permits of webhook tests.
-    pub webhook_tests: Arc<Semaphore>,
     /// Thread pool that reads response bodies from the disk.
     pub disk_reads: DiskReadPool,
     /// Image variants: render pool and variant cache.
@@ -87,16 +78,8 @@ pub struct Inner {
     pub header_cache: ResponseHeaderCache,
     /// Cached store statistics, for the metrics.
     pub stats_cache: StoreStatsCache,
-    /// Registry of running jobs.
-    pub jobs: RunningJobs,
-    /// Lock of exclusive work on the whole store.
-    pub whole_store_lock: Arc<Mutex<()>>,
-    /// Permits of body copies for requests.
-    pub copy_permits: Semaphore,
-    /// Permit of a log scan, for a request or an object job.
-    pub log_scan_lock: Arc<Semaphore>,
-    /// Queue places of log scans.
-    pub log_scan_queue: Arc<Semaphore>,
+    /// Jobs, object operations and webhook delivery.
+    pub jobs: Arc<jobs::Context>,
     /// Session cookie.
     pub session_cookie: SecretCookie,
     /// Device cookie, which identifies a browser after its session has ended.
@@ -111,7 +94,6 @@ pub struct Inner {
     pub recent_uploads: RecentUploads,
     /// Data folder, if the server knows it.
     pub data_folder: OnceLock<PathBuf>,
-    draining: AtomicBool,
     /// Ids of the next requests.
     pub request_ids: RequestIds,
 }
@@ -145,8 +127,15 @@ impl AppState {
         let tls = config.webhook_roots.client();
         let tls = tls
             .map_err(|why| CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))?;
-        let imports = OutboundClient::new(&config.import_allow, tls.clone());
-        let outbound = OutboundClient::new(&config.webhook_allow, tls);
+        let jobs = jobs::Context::new(
+            store.clone(),
+            catalog.clone(),
+            clock.clone(),
+            rng.clone(),
+            public_url.clone(),
+            OutboundClient::new(&config.webhook_allow, tls.clone()),
+            OutboundClient::new(&config.import_allow, tls),
+        );
         let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
         let cached_bytes_max = config.variants_bytes_max;
         let variants =
@@ -166,7 +155,6 @@ impl AppState {
         let searches = SearchPool::start().map_err(no_thread("search"))?;
         let disk_reads = DiskReadPool::start().map_err(no_thread("read"))?;
         let request_ids = RequestIds::new(rng.next_u64());
-        let draining = AtomicBool::new(false);
         let session_cookie = SecretCookie::session(&public_url);
         let device_cookie = SecretCookie::device(&public_url);
         let own_hosts = DashboardHosts::new(&public_url, &config.dashboard_hosts);
@@ -178,25 +166,18 @@ impl AppState {
             public_url,
             clock,
             rng,
-            claims: NameClaims::default(),
+            claims: jobs.claims.clone(),
             rate_limiter: allowances,
             metrics: measures,
             upload_locks: UploadLocks::default(),
             tokens_in_use: NameClaims::default(),
             name_search,
             searches,
-            webhook_client: outbound,
-            import_client: imports,
-            webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             disk_reads,
             variants,
             header_cache: ResponseHeaderCache::default(),
             stats_cache: StoreStatsCache::default(),
-            jobs: RunningJobs::default(),
-            whole_store_lock: Arc::default(),
-            copy_permits: Semaphore::new(COPIES_MAX),
-            log_scan_lock: Arc::new(Semaphore::new(1)),
-            log_scan_queue: Arc::new(Semaphore::new(LOG_SCANS_QUEUED_MAX)),
+            jobs: Arc::new(jobs),
             session_cookie,
             device_cookie,
             dashboard_hosts: ArcSwap::from_pointee(own_hosts),
@@ -204,7 +185,6 @@ impl AppState {
             set_up_link: SetupLink::default(),
             recent_uploads: RecentUploads::default(),
             data_folder: OnceLock::new(),
-            draining,
             request_ids,
         });
         evict_when_full(&inner);
@@ -243,19 +223,18 @@ impl AppState {
     pub fn reload(&self, config: Config) {
         let hosts = DashboardHosts::new(&self.public_url, &config.dashboard_hosts);
         self.0.dashboard_hosts.store(Arc::new(hosts));
-        self.webhook_client.set_allowed_origins(&config.webhook_allow);
-        self.import_client.set_allowed_origins(&config.import_allow);
+        self.jobs.set_allowed_origins(&config.webhook_allow, &config.import_allow);
         self.rate_limiter.change(&config, &*self.rng);
         self.0.config.store(Arc::new(config));
     }
 
     /// Marks the server as draining: readiness checks fail from now on.
     pub fn start_draining(&self) {
-        self.0.draining.store(true, Ordering::Relaxed);
+        self.jobs.start_draining();
     }
 
     pub fn is_draining(&self) -> bool {
-        self.0.draining.load(Ordering::Relaxed)
+        self.jobs.is_draining()
     }
 
     /// Returns the path, with its secret, of a new set-up link, or `None` once an operator has a password.

@@ -3,21 +3,22 @@
 //! Guarantees: failures are logged and retried; no response depends on these tasks. Non-goals: background work of the
 //! store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{Catalog, CatalogError};
+use jobs::fair_use::sweep;
+use jobs::scheduler::run_scheduler;
+use jobs::webhooks::run_sender;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use usage::bucket_counters::MINUTE_MS;
 use usage::task::blocking;
 
 use crate::damage_log::log_corruption;
-use crate::fair_use::sweep;
 use crate::handlers::tus;
-use crate::job_runner::run_scheduler;
 use crate::limits;
 use crate::state::AppState;
-use crate::webhooks::run_sender;
 
 /// Running background tasks.
 pub(crate) struct BackgroundTasks {
@@ -36,10 +37,10 @@ impl BackgroundTasks {
         tasks.spawn(keep_catalog(catalog.clone()));
         tasks.spawn(keep_presigned(catalog.clone()));
         tasks.spawn(tus::run_expiry_loop(state.clone()));
-        tasks.spawn(run_sender(state.clone()));
+        tasks.spawn(run_sender(state.jobs.clone()));
         tasks.spawn(keep_dead_letters(catalog.clone()));
         tasks.spawn(keep_traffic(catalog.clone()));
-        tasks.spawn(run_scheduler(state.clone()));
+        tasks.spawn(run_scheduler(state.jobs.clone(), Arc::new(state.clone())));
         tasks.spawn(state.variants.clone().run_eviction());
         if state.config().fair_use_sweep {
             tasks.spawn(keep_fair_use(state.clone()));

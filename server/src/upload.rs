@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
+use catalog::limits::NAME_TRIES_MAX;
 use catalog::{Bucket, BucketKind, EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::{Batch, Conflict, Error, FolderKey, Object, ObjectKey, ObjectName, Precondition};
 use http::Request;
@@ -42,7 +43,6 @@ pub use self::receive::{StagedFile, receive, receive_raw};
 use self::resolve::{ResolvedUpload, resolve};
 pub use self::thumbnails::ThumbnailCache;
 use crate::auth::Caller;
-use crate::limits::NAME_TRIES_MAX;
 use crate::parameters::{ObjectPathParameters, UploadParameters};
 use crate::replies::{Success, UploadReply, UploadedFile};
 use crate::request_context::Target;

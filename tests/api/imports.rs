@@ -217,7 +217,7 @@ async fn import_waiting_for_a_response_is_cancelled_at_once() {
     from.wait_until_async(|seen| seen.len() == 1).await;
     client.delete(&format!("/api/jobs/{id}")).await.check_done();
     let stopped = async {
-        while world.state.jobs.get(&JobId::parse(&id).unwrap()).is_some() {
+        while world.state.jobs.running.get(&JobId::parse(&id).unwrap()).is_some() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };

@@ -1,12 +1,13 @@
 //! Jobs: `API.md`, Jobs. Each test starts the worker once its data is in place.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{FairUseStanding, Scope};
 use engine::disk::sim::LossPolicy;
 use http::StatusCode;
+use jobs::scheduler::run_scheduler;
 use serde_json::{Value, json};
-use server::job_runner::run_scheduler;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::{Browser, Client, Form, PASSWORD, World};
 use tokio::task::JoinHandle;
@@ -21,7 +22,7 @@ pub(crate) struct Worker(JoinHandle<()>);
 
 impl Worker {
     pub(crate) fn start(world: &World) -> Self {
-        Self(tokio::spawn(run_scheduler(world.state.clone())))
+        Self(tokio::spawn(run_scheduler(world.state.jobs.clone(), Arc::new(world.state.clone()))))
     }
 }
 
@@ -228,7 +229,7 @@ async fn job_can_be_cancelled_while_queued_and_running() {
     client.delete(&path(&id)).await.check_done();
     // It stops soon: nothing is moved after it has left the board.
     let job_id = catalog::JobId::parse(&id).unwrap();
-    while world.state.jobs.get(&job_id).is_some() {
+    while world.state.jobs.running.get(&job_id).is_some() {
         tokio::task::yield_now().await;
     }
     let (left, moved) = (keys(&client, "a/").await.len(), keys(&client, "b/").await.len());
@@ -441,7 +442,7 @@ async fn operator_can_start_compaction_and_scrub() {
     client.delete("/photos/a/").await.check_done();
     let operator = world.operator();
     let _worker = Worker::start(&world);
-    let turn = world.state.whole_store_lock.clone().lock_owned().await;
+    let turn = world.state.jobs.lock_whole_store().await;
     let id = begin(&operator, json!({"kind": "compact", "deadPercentMin": 1})).await;
     let scrub = begin(&operator, json!({"kind": "scrub"})).await;
     tokio::time::sleep(Duration::from_millis(50)).await;

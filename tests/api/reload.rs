@@ -48,9 +48,9 @@ async fn reload_applies_rate_limits_and_keeps_counters() {
 
 #[tokio::test]
 async fn reload_applies_webhook_allow_list_to_open_connections() {
+    use jobs::webhooks::deliver_due;
     use protocol::destination::Origin;
     use serde_json::json;
-    use server::webhooks::deliver_due;
     use tests::Receiver;
 
     let receiver = Receiver::start();
@@ -64,12 +64,12 @@ async fn reload_applies_webhook_allow_list_to_open_connections() {
     world.state.reload(config.clone());
     client.post_json(hooks, body).await.check_done();
     client.put("/photos/", "a.txt", b"a").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.seen().len(), 1);
 
     config.webhook_allow = Vec::new();
     world.state.reload(config);
     client.put("/photos/", "b.txt", b"b").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.seen().len(), 1, "it is no longer allowed");
 }

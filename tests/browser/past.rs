@@ -13,6 +13,7 @@ use catalog::{Actor, Password, PasswordHash, Plan, Role};
 use engine::clock::{Clock, SimClock, SystemClock};
 use engine::rng::{Rng, SystemRng};
 use engine::{Create, Environment, OpenOptions, RealDisk, Store};
+use jobs::webhooks::deliver_due;
 use protocol::destination::Origin;
 use protocol::public_url::PublicUrl;
 use serde_json::{Value, json};
@@ -20,7 +21,6 @@ use server::config::Config;
 use server::dispatch::HttpService;
 use server::management::{AccountSettings, AdminRequest, AdminResponse, ApiKeySettings, execute};
 use server::state::AppState;
-use server::webhooks::deliver_due;
 use tests::{Client, DataFolder};
 
 /// Length of the history in days.
@@ -79,7 +79,7 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
                 let time = this_hour_ms - left * HOUR_MS;
                 reported.push(json!({"timeMs": time, "requests": requests, "refusals": refusals}));
             }
-            deliver_due(&past.state).await;
+            deliver_due(&past.state.jobs).await;
             past.state.catalog.advance_usage();
             if hour % WRITE_HOURS == 0 {
                 past.state.catalog.write_usage().unwrap();

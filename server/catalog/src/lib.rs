@@ -107,9 +107,7 @@ pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};
 pub use self::pending_upload::PendingUpload;
 pub use self::public_access::PublicAccessBlock;
-pub use self::quota::{
-    Quota, QuotaDecision, QuotaExceeded, QuotaMeasure, QuotaOwner, QuotaReservation, StoredAmount,
-};
+pub use self::quota::{Quota, QuotaDecision, QuotaExceeded, QuotaReservation, StoredAmount};
 pub use self::quota_reservation::QuotaDelta;
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{ClientInfo, Session, SessionInfo, StartedSession};

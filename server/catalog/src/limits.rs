@@ -14,6 +14,8 @@ pub const ORGANISATIONS_PER_ACCOUNT_MAX: usize = 100;
 pub const MEMBERS_PER_ORGANISATION_MAX: usize = 1_000;
 /// Maximum pending invitations of an account to organisations.
 pub const INVITATIONS_PER_ACCOUNT_MAX: usize = 100;
+/// Maximum commit attempts when concurrent uploads take the free name first.
+pub const NAME_TRIES_MAX: usize = 32;
 /// Maximum time that an upload waits for concurrent uploads that count towards the same quota.
 pub const QUOTA_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum origins, and maximum media types, of a bucket: its record is one fact.

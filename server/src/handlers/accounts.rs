@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use catalog::{Account, AccountId, NewAccount};
+use jobs::fair_use;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::name_filter::NameFilter;
@@ -12,7 +13,6 @@ use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
-use crate::fair_use;
 use crate::handlers::changing;
 use crate::management::{
     AccountSettings, AccountView, NewAccountSettings, SweepReportView, account_change,

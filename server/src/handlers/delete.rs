@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use catalog::{ObjectEvent, Scope};
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
+use jobs::limits;
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{ObjectPath, PathInBucket};
 use usage::task::blocking;
 
 use crate::auth::Caller;
-use crate::limits;
 use crate::parameters::ObjectPathParameters;
 use crate::replies::{DeleteReply, Success, Truncation};
 use crate::request_context::Target;

@@ -15,6 +15,8 @@ use engine::history::{
 };
 use engine::progress::ProgressCallback;
 use engine::{BucketName, ObjectKey, Store};
+use jobs::log_scan::scan_log;
+use jobs::object_operations::{self, UndeleteTarget, log_span};
 use protocol::error::{ApiError, LOG_TOO_LARGE};
 use protocol::json_body::JsonBody;
 use protocol::object_path::normalize;
@@ -28,7 +30,6 @@ use utoipa::ToSchema;
 
 use super::file_in;
 use crate::auth::Caller;
-use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
 use crate::parameters::{BucketNameParameter, PageParameters};
 use crate::replies::Success;
@@ -181,7 +182,7 @@ pub async fn list(
             let look = move |store: &Store, watch: &mut ProgressCallback<'_>| {
                 in_the_log(store, &asked, after, limit, watch)
             };
-            match scan_log(&app, look).await {
+            match scan_log(&app.jobs, look).await {
                 // Continues in sections, from the start of the log.
                 Err(error) if error.code() == LOG_TOO_LARGE => {
                     (Vec::new(), Some(Cursor::LogScan(LogScanCursor::default())))
@@ -193,7 +194,7 @@ pub async fn list(
             let look = move |store: &Store, watch: &mut ProgressCallback<'_>| {
                 along_the_log(store, &asked, from, limit, watch)
             };
-            scan_log(&app, look).await?
+            scan_log(&app.jobs, look).await?
         }
     };
     let versions = versions.iter().map(|version| version_view(&app, version)).collect();
@@ -229,9 +230,9 @@ pub async fn undelete(
     let wish: UndeleteRequest = body.deserialize()?;
     let key = file_in(&wish.path)?;
     caller.require_key_access(&key)?;
-    let on_taken = wish.on_conflict.unwrap_or_default();
-    let wanted = UndeleteTarget { key, lsn: wish.lsn, on_taken };
-    let (object, lsn, renamed) = filing::undelete(&app, &bucket, wanted).await?;
+    let on_conflict = wish.on_conflict.unwrap_or_default();
+    let wanted = UndeleteTarget { key, lsn: wish.lsn, on_conflict };
+    let (object, lsn, renamed) = object_operations::undelete(&app.jobs, &bucket, wanted).await?;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
     Ok(Success(UndeletedReply { path, url, lsn, renamed }))

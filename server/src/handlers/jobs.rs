@@ -14,6 +14,7 @@ use engine::BucketName;
 use engine::compaction::CompactionRules;
 use http::StatusCode;
 use jiff::Timestamp;
+use jobs::scheduler;
 use protocol::destination::OutboundUrl;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
@@ -26,7 +27,7 @@ use utoipa::ToSchema;
 
 use super::changing;
 use crate::auth::Caller;
-use crate::job_runner::{self, check_allowed};
+use crate::job_services::check_allowed;
 use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
 use crate::replies::Success;
@@ -201,12 +202,12 @@ pub async fn begin(
     body: JsonBody,
 ) -> Result<(StatusCode, Success<JobReply>), ApiError> {
     let work = job_spec(body.deserialize()?)?;
-    check_allowed(&app, &caller, &work)?;
+    check_allowed(&app.catalog, &caller, &work)?;
     let new =
         NewJob { account: caller.account().id.clone(), issuer: caller.durable_issuer(), work };
     let job = changing(&app, &caller, move |catalog| catalog.add_job(new)).await?;
     let job = job.ok_or_else(|| ApiError::too_many_jobs(catalog::limits::JOBS_PER_ACCOUNT_MAX))?;
-    app.jobs.notify();
+    app.jobs.running.notify();
     Ok((StatusCode::ACCEPTED, Success(JobReply { job: view(&app, &job) })))
 }
 
@@ -251,8 +252,8 @@ pub async fn cancel(
 ) -> Result<Success<JobReply>, ApiError> {
     let job = find(&app, &caller, &id)?;
     // The permission to start a job is the permission to cancel it.
-    check_allowed(&app, &caller, &job.work)?;
-    if !job_runner::cancel(&app, &job.id, caller.actor()).await? {
+    check_allowed(&app.catalog, &caller, &job.work)?;
+    if !scheduler::cancel(&app.jobs, &job.id, caller.actor()).await? {
         return Err(ApiError::job_ended());
     }
     let job = app.catalog.job(&job.id).unwrap_or(job);
@@ -378,7 +379,7 @@ fn failures(job: &Job) -> Vec<JobFailureView> {
 }
 
 fn view(app: &AppState, job: &Job) -> JobView {
-    let running = app.jobs.get(&job.id).filter(|_| job.state.is_active());
+    let running = app.jobs.running.get(&job.id).filter(|_| job.state.is_active());
     let sums: JobProgress = running.map_or(job.progress, |running| running.progress());
     let folders = job.work.folders();
     let folder = |at: usize| {

@@ -3,6 +3,8 @@
 use axum::extract::State;
 use catalog::{OnConflict, Scope};
 use engine::{BucketName, ObjectKey};
+use jobs::object_operations::{copy_file, move_file};
+use jobs::services::StoredFile;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::object_path::check_writable;
@@ -12,7 +14,6 @@ use utoipa::ToSchema;
 
 use super::file_in;
 use crate::auth::Caller;
-use crate::filing::{MovedFile, copy_file, move_file};
 use crate::parameters::BucketNameParameter;
 use crate::replies::Success;
 use crate::request_context::Path;
@@ -64,7 +65,7 @@ pub async fn move_one(
     if from == to {
         return Err(ApiError::bad_parameter("to", "must differ from \"from\""));
     }
-    Ok(reply(&app, &move_file(&app, &bucket, &from, &to, on_taken).await?))
+    Ok(reply(&app, &move_file(&app.jobs, &bucket, &from, &to, on_taken).await?))
 }
 
 /// Copies one file within its bucket. The copy is subject to the limits of an upload.
@@ -96,7 +97,7 @@ pub async fn copy_one(
         let must = "must differ from \"from\", unless \"onConflict\" is \"rename\"";
         return Err(ApiError::bad_parameter("to", must));
     }
-    Ok(reply(&app, &copy_file(&app, &bucket, &from, &to, on_taken).await?))
+    Ok(reply(&app, &copy_file(&app.jobs, &app, &bucket, &from, &to, on_taken).await?))
 }
 
 /// Reads source, destination and conflict rule of a move or copy, and checks that the caller may use both paths.
@@ -112,8 +113,8 @@ fn requested(
     Ok((from, to, wish.on_conflict.unwrap_or_default()))
 }
 
-fn reply(app: &AppState, moved: &MovedFile) -> Success<MovedReply> {
-    let MovedFile { object, renamed } = moved;
+fn reply(app: &AppState, moved: &StoredFile) -> Success<MovedReply> {
+    let StoredFile { object, renamed } = moved;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
     Success(MovedReply { path, url, renamed: *renamed })

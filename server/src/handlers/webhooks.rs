@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use catalog::{Catalog, Scope, Webhook, WebhookId};
 use engine::BucketName;
+use jobs::webhooks;
 use protocol::destination::OutboundUrl;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
@@ -27,7 +28,6 @@ use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
 use crate::replies::Success;
 use crate::request_context::Path;
 use crate::state::AppState;
-use crate::webhooks;
 
 const EVENT_ID: &[&str] = &["eventId"];
 
@@ -200,7 +200,8 @@ pub async fn test(
     Path(ids): Path<WebhookPath>,
 ) -> Result<Success<WebhookTestedView>, ApiError> {
     let webhook = webhook(&app, &caller, &ids)?;
-    let tested = webhooks::test(&app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
+    let tested =
+        webhooks::test(&app.jobs, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
     Ok(Success(tested.into()))
 }
 

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use catalog::CatalogError;
-use engine::compaction::{CompactionInput, CompactionPlan, CompactionReport, CompactionRules};
+use catalog::{Catalog, CatalogError};
+use engine::compaction::{CompactionInput, CompactionPlan, CompactionReport};
 use engine::damage::SegmentId;
 use engine::progress::ProgressCallback;
 use engine::{Error, Store};
+use jobs::compaction::{self, requested_rules};
 use serde::{Deserialize, Serialize};
 
 use super::stats::{SegmentKindView, class_view};
@@ -105,7 +106,7 @@ pub(super) fn selection(
         Ok(_) | Err(Error::NoSpace | Error::ReadOnly(_)) => {}
         Err(other) => return Err(other.into()),
     }
-    let selection = store.select_compaction(rules(asked))?;
+    let selection = store.select_compaction(requested_rules(asked.dead_percent_min))?;
     let expected = limits::COMPACTION_BYTES_PER_SECOND_EXPECTED;
     let bytes_per_second = asked.bytes_per_second_max.unwrap_or(expected).clamp(1, expected);
     let known = store.stats()?.segments.into_iter();
@@ -146,13 +147,16 @@ fn step_view(
     }
 }
 
-/// Compacts the store.
+/// Compacts the store, and adds an entry to the audit log.
 pub(super) fn compact(
     store: &Store,
+    catalog: &Catalog,
     asked: CompactionParams,
     watch: &mut ProgressCallback<'_>,
 ) -> Result<CompactedView, CatalogError> {
-    let report = store.compact(rules(asked), asked.bytes_per_second_max, watch)?;
+    let CompactionParams { dead_percent_min, bytes_per_second_max } = asked;
+    let report =
+        compaction::compact(store, catalog, dead_percent_min, bytes_per_second_max, watch)?;
     let CompactionReport {
         steps,
         segments_removed,
@@ -179,9 +183,4 @@ pub(super) fn compact(
             .map(|(id, why)| RefusedSegmentView { id: id.get(), why: why.to_string() })
             .collect(),
     })
-}
-
-/// Returns the rules of a requested run, which does not wait for a dead percentage of the whole store.
-fn rules(asked: CompactionParams) -> CompactionRules {
-    CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: asked.dead_percent_min }
 }

@@ -29,10 +29,9 @@ use catalog::{
 use engine::progress::ProgressCallback;
 use engine::{BucketName, FolderKey, Store};
 use jobs::archive::{self, ArchiveLocation, ArchiveScope, ImportRules, ImportSource};
+use jobs::fair_use;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
-
-use crate::fair_use;
 
 pub use self::audit::{ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit};
 pub use self::backup::BackedUpView;
@@ -470,12 +469,7 @@ pub fn execute(
             Ok(AdminResponse::Selection(compaction::selection(store, asked)?))
         }
         AdminRequest::Compact(asked) => {
-            // If the store rejects writes, the space that the compaction reclaims is needed all the more.
-            match catalog.audit_compaction(asked.dead_percent_min) {
-                Ok(()) | Err(CatalogError::Store(_)) => {}
-                Err(error) => return Err(error),
-            }
-            Ok(AdminResponse::Compacted(compaction::compact(store, asked, watch)?))
+            Ok(AdminResponse::Compacted(compaction::compact(store, catalog, asked, watch)?))
         }
         AdminRequest::Scrub => Ok(AdminResponse::Scrubbed(stats::scrub(store, watch)?)),
         AdminRequest::Audit(asked) => {

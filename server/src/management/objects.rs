@@ -356,7 +356,7 @@ fn copy(
         let message = format!("{}/{} is both source and destination", from.bucket, from.key);
         return Err(CatalogError::InvalidRequest(message));
     }
-    for _ in 0..limits::MOVE_TRIES_MAX {
+    for _ in 0..jobs::limits::MOVE_TRIES_MAX {
         let object = store.get(&from)?.ok_or_else(|| missing(&from))?;
         if is_move && object.is_derived() {
             let message = "a thumbnail cannot be moved by itself; it moves with its image";
@@ -474,7 +474,7 @@ fn delete(
         names.insert(object_name(bucket, path)?);
     }
     let names: Vec<_> = names.into_iter().collect();
-    for names in names.chunks(limits::DELETE_FILES_MAX) {
+    for names in names.chunks(jobs::limits::DELETE_FILES_MAX) {
         let mut batch = Batch::new();
         let mut happenings = Vec::new();
         for name in names {

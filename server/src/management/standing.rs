@@ -3,11 +3,10 @@
 //! Non-goals: changes of a standing.
 
 use catalog::{AccountId, Catalog, ChangedBy, FairUseStanding, StandingChange};
+use jobs::fair_use::{FairUseStep, SweepReport};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::fair_use::{FairUseStep, SweepReport};
 
 /// Standing change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -7,6 +7,7 @@ use catalog::{
     parse_event_patterns,
 };
 use engine::BucketName;
+use jobs::webhooks::TestResult;
 use protocol::destination::OutboundUrl;
 use protocol::object_path::normalize;
 use protocol::time_format::iso_time;
@@ -18,7 +19,6 @@ use utoipa::openapi::{RefOr, Schema};
 use super::bucket_name;
 use super::reply::AdminResponse;
 use super::settings::{present_field, text_or_null, with_setting};
-use crate::webhooks::TestResult;
 
 /// Webhook request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

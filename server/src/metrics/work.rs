@@ -95,7 +95,7 @@ fn jobs(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let mut running = [0_u64; JobKind::ALL.len()];
     for job in app.catalog.jobs() {
         let Some(kind) = JobKind::named(job.work.kind()) else { continue };
-        if app.jobs.get(&job.id).is_some() {
+        if app.jobs.running.get(&job.id).is_some() {
             running[kind as usize] += 1;
         } else if job.state.is_active() {
             waiting[kind as usize] += 1;
@@ -109,7 +109,7 @@ fn jobs(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let rows = JobKind::ALL.into_iter().flat_map(|kind| {
         JobOutcome::ALL.map(|outcome| {
             let labels = [("kind", kind.name()), ("end", outcome.name())];
-            (labels, app.metrics.jobs_ended(kind, outcome))
+            (labels, app.jobs.counters.jobs_ended(kind, outcome))
         })
     });
     sheet.counters("jobs_ended", "Finished jobs, by kind and result.", rows)
@@ -117,7 +117,7 @@ fn jobs(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
 
 fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let totals = app.catalog.outbox_totals();
-    let measures = &app.metrics;
+    let counters = &app.jobs.counters;
     sheet.gauge("webhooks", "Configured webhooks.", totals.webhooks as f64)?;
     sheet.gauge(
         "webhooks_sending",
@@ -137,8 +137,8 @@ fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         "webhook_deliveries",
         "Webhook delivery attempts, by outcome.",
         [
-            ([("outcome", "delivered")], measures.webhooks_delivered.get()),
-            ([("outcome", "failed")], measures.webhooks_failed.get()),
+            ([("outcome", "delivered")], counters.webhooks_delivered.get()),
+            ([("outcome", "failed")], counters.webhooks_failed.get()),
         ],
     )?;
     let names = [
@@ -149,7 +149,7 @@ fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         ),
     ];
     for (name, about) in names {
-        sheet.counter(name, about, measures.webhooks_given_up.get())?;
+        sheet.counter(name, about, counters.webhooks_given_up.get())?;
     }
     sheet.counter(
         "webhook_dropped",

@@ -9,6 +9,7 @@ use catalog::object_attributes::{S3Attributes, StoredAttributes};
 use catalog::{EventKind, Scope};
 use engine::{Error, ObjectName};
 use http::HeaderMap;
+use jobs::limits::MOVE_TRIES_MAX;
 use protocol::error::ApiError;
 use protocol::object_path::check_writable;
 use s3s::dto::{
@@ -29,7 +30,6 @@ use super::stored::{StoredParts, described, with_content};
 use super::tagging::{check_directive, copied_tags};
 use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
-use crate::limits::MOVE_TRIES_MAX;
 use crate::state::AppState;
 use crate::upload::{StagedFile, store_files};
 
@@ -93,7 +93,7 @@ pub(super) async fn copy_object(
     check_directive(tagging, &sent.tags)?;
     let is_replacing = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
         == Some(MetadataDirective::REPLACE);
-    let _turn = app.copy_permits.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let _turn = app.jobs.copy_permit().await.map_err(ours)?;
     for _ in 0..MOVE_TRIES_MAX {
         let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
         let Source { object, version_id } =

@@ -10,6 +10,7 @@ use catalog::object_attributes::StoredAttributes;
 use catalog::versions::{self, Absent, Promoted, Removal, Version, VersionId};
 use catalog::{Bucket, EventKind, ObjectEvent, Scope};
 use engine::{Batch, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition};
+use jobs::limits;
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{PathInBucket, parse_bucket_name};
@@ -28,7 +29,6 @@ use super::objects::{head_object, matches_sent_key, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
 use crate::handlers::delete::delete_keys;
-use crate::limits;
 use crate::state::AppState;
 
 /// Result of a deletion.

@@ -213,7 +213,7 @@ pub(super) async fn upload_part_copy(
     let UploadPartCopyInput { bucket, key, upload_id, .. } = &input;
     let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
     let number = number_of(input.part_number)?;
-    let _turn = app.copy_permits.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let _turn = app.jobs.copy_permit().await.map_err(ours)?;
     let Source { object, version_id } =
         copy_source(app, &caller, &input.copy_source, &headers).await?;
     let range = range_of(input.copy_source_range.as_deref(), object.bytes())?;

@@ -10,6 +10,7 @@ use catalog::object_attributes::StoredAttributes;
 use catalog::versions::VersionId;
 use catalog::{Bucket, Scope};
 use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
+use jobs::limits::MOVE_TRIES_MAX;
 use protocol::error::ApiError;
 use s3s::S3Result;
 use usage::task::blocking;
@@ -18,7 +19,6 @@ use super::errors::to_s3_error;
 use super::objects::authorized_object;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
-use crate::limits::MOVE_TRIES_MAX;
 use crate::state::AppState;
 
 /// Version that a request names.
@@ -48,7 +48,7 @@ pub(super) async fn rewrite(
         authorized_object(app, caller, stored.bucket, stored.key, scope).map_err(ours)?;
     let fact = bucket.fact().map_err(|why| ours(ApiError::internal(why.to_string())))?;
     let name = ObjectName::new(bucket.name.clone(), key);
-    let _turn = app.copy_permits.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let _turn = app.jobs.copy_permit().await.map_err(ours)?;
     for _ in 0..MOVE_TRIES_MAX {
         let version = find_version(app, &bucket, &name, stored.key, stored.id).await?;
         let version_id = bucket.versioning.map(|_| version.id.to_string());

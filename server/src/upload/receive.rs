@@ -32,7 +32,7 @@ use crate::state::AppState;
 pub struct StagedFile {
     pub(super) client_name: Option<String>,
     pub(super) declared_type: Option<String>,
-    pub(super) staged: StagedBody,
+    pub(crate) staged: StagedBody,
     /// Thumbnail, if requested.
     pub(super) thumbnail: Option<Result<StagedBody, ThumbnailSkip>>,
     /// Thumbnail rendered by an earlier attempt to store the file.

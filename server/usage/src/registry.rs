@@ -34,7 +34,7 @@ impl ListenerKind {
     }
 }
 
-/// All metrics.
+/// Metrics of the server, except for those of [`JobCounters`].
 #[derive(Debug)]
 pub struct ServerCounters {
     shards: Box<[Arc<CounterShard>]>,
@@ -42,18 +42,23 @@ pub struct ServerCounters {
     limited: [Counter; Limited::ALL.len()],
     auth_failures: [Counter; AuthFailure::ALL.len()],
     uploads: InFlightGauge,
+    /// TLS certificate in use.
+    pub certificate: Arc<CertificateMetrics>,
+    /// Start of the server, in milliseconds since 1970.
+    pub started_ms: u64,
+}
+
+/// Metrics of jobs and webhooks.
+#[derive(Debug, Default)]
+pub struct JobCounters {
     /// Delivered webhook events.
     pub webhooks_delivered: Counter,
     /// Failed delivery attempts of webhook events.
     pub webhooks_failed: Counter,
     /// Webhook events that became dead letters.
     pub webhooks_given_up: Counter,
-    /// TLS certificate in use.
-    pub certificate: Arc<CertificateMetrics>,
     /// Ended jobs, by kind and outcome.
     jobs_ended: [[Counter; JobOutcome::ALL.len()]; JobKind::ALL.len()],
-    /// Start of the server, in milliseconds since 1970.
-    pub started_ms: u64,
 }
 
 /// Per-request counters, shared by some of the threads.
@@ -192,11 +197,7 @@ impl ServerCounters {
             limited: Default::default(),
             auth_failures: Default::default(),
             uploads: InFlightGauge::default(),
-            webhooks_delivered: Counter::default(),
-            webhooks_failed: Counter::default(),
-            webhooks_given_up: Counter::default(),
             certificate: Arc::default(),
-            jobs_ended: Default::default(),
             started_ms,
         }
     }
@@ -240,15 +241,6 @@ impl ServerCounters {
         self.uploads.count()
     }
 
-    /// Counts an ended job.
-    pub fn count_job_end(&self, kind: JobKind, outcome: JobOutcome) {
-        self.jobs_ended[kind as usize][outcome as usize].add(1);
-    }
-
-    pub fn jobs_ended(&self, kind: JobKind, outcome: JobOutcome) -> u64 {
-        self.jobs_ended[kind as usize][outcome as usize].get()
-    }
-
     /// Returns the received and sent bytes of bodies.
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |of: fn(&CounterShard) -> &Counter| {
@@ -272,6 +264,17 @@ impl ServerCounters {
             reading.took_us = reading.took_us.merge(&answers.took_us.read());
         }
         reading
+    }
+}
+
+impl JobCounters {
+    /// Counts an ended job.
+    pub fn count_job_end(&self, kind: JobKind, outcome: JobOutcome) {
+        self.jobs_ended[kind as usize][outcome as usize].add(1);
+    }
+
+    pub fn jobs_ended(&self, kind: JobKind, outcome: JobOutcome) -> u64 {
+        self.jobs_ended[kind as usize][outcome as usize].get()
     }
 }
 

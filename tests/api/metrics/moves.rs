@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jobs::webhooks::deliver_due;
 use serde_json::json;
-use server::webhooks::deliver_due;
 use tests::wire::{Listening, SOON};
 use tests::{Client, Form, OpenMetrics, Receiver, Scripted};
 
@@ -246,7 +246,7 @@ async fn metrics_count_jobs_webhooks_and_accounts() {
     client.post_json("/api/buckets/photos/webhooks", wish).await.check_done();
     receiver.script([Scripted::status(500)]);
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let (failed, _) = scrape(&server).await;
     check(
         &increases(&before, &failed, &["trug_webhook"]),
@@ -258,7 +258,7 @@ async fn metrics_count_jobs_webhooks_and_accounts() {
         ],
     );
     world.clock.advance(60 * 60 * 1_000);
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let (delivered, _) = scrape(&server).await;
     check(
         &increases(&before, &delivered, &["trug_webhook"]),

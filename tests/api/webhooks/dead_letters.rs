@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use http::Method;
+use jobs::webhooks::deliver_due;
 use serde_json::{Value, json};
-use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Scripted, World};
 
 use super::{HOUR_MS, SECOND_MS, hooked, keys, pass, webhook};
@@ -15,7 +15,7 @@ async fn with_dead_letters(count: usize) -> (World, Client, Receiver, String) {
     for number in 0..count {
         client.put("/photos/", &format!("{number}.txt"), b"1").await;
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let mut hours = 0;
     while webhook(&client, &path).await["deadLetterCount"] != count {
         pass(&world, HOUR_MS).await;
@@ -62,12 +62,12 @@ async fn dead_letters_are_resent_singly_or_all() {
     let one = retry(&client, &path, &format!("?eventId={id}")).await.check_done();
     assert_eq!(one["retriedCount"], 1);
     assert_eq!(webhook(&client, &path).await["pendingCount"], 1);
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.seen()), ["1.txt"]);
     assert_eq!(receiver.take_received()[0].header("webhook-id"), id);
     retry(&client, &path, &format!("?eventId={id}")).await.check_error(404, "not_found");
     assert_eq!(retry(&client, &path, "").await.check_done()["retriedCount"], 2);
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.take_received()), ["0.txt", "2.txt"]);
     let state = webhook(&client, &path).await;
     assert_eq!((&state["pendingCount"], &state["deadLetterCount"]), (&json!(0), &json!(0)));
@@ -80,7 +80,7 @@ async fn dead_letters_resent_may_fail_again() {
     let (world, client, receiver, path) = with_dead_letters(1).await;
     receiver.otherwise(Scripted::status(500));
     retry(&client, &path, "").await.check_done();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.seen().len(), 1);
     for _ in 0..100 {
         pass(&world, HOUR_MS).await;

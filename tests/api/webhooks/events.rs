@@ -4,9 +4,9 @@ use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
+use jobs::webhooks::deliver_due;
 use serde_json::json;
 use server::management::AdminRequest;
-use server::webhooks::deliver_due;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form};
 
@@ -44,7 +44,7 @@ async fn webhook_events_cover_every_upload_and_delete_route() {
     client.upload("/photos/two/", two).await.check_done();
     client.delete("/photos/form.txt").await.check_done();
     client.delete("/photos/two/").await.check_done();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(
         kinds_and_keys(&receiver.seen()),
         [
@@ -70,7 +70,7 @@ async fn webhook_move_sends_deleted_and_created() {
     client.post_json("/api/buckets/photos/undelete", json!({"path": "a.txt"})).await.check_done();
     let taken = json!({"from": "a.txt", "to": "b.txt"});
     client.post_json("/api/buckets/photos/move", taken).await.check_error(409, "already_exists");
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(
         kinds_and_keys(&receiver.seen()),
         [
@@ -88,7 +88,7 @@ async fn webhook_overwrite_sends_created_with_final_name() {
     client.put("/photos/", "a.txt", b"1").await;
     client.put("/photos/a.txt?overwrite=true", "a.txt", b"22").await;
     client.put("/photos/", "a.txt", b"333").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let seen = receiver.seen();
     assert_eq!(keys(&seen), ["a.txt", "a.txt", "a (1).txt"]);
     let sizes: Vec<_> = seen.iter().map(|seen| seen.json()["data"]["size"].clone()).collect();
@@ -101,7 +101,7 @@ async fn webhook_failed_operations_send_no_event() {
     client.delete("/photos/none.txt").await.check_error(404, "file_not_found");
     client.delete("/photos/none/").await.check_error(404, "file_not_found");
     client.upload("/photos/", Form::new()).await.check_error(400, "no_file");
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(kinds_and_keys(&receiver.seen()), []);
     // Nor is room kept for it.
     assert_eq!(webhook(&client, &path).await["pendingCount"], 0);
@@ -120,7 +120,7 @@ async fn webhook_filters_by_kind_and_prefix() {
         client.put(&format!("/photos/{path}"), "a.txt", b"1").await;
     }
     client.delete("/photos/pets/a.txt").await.check_done();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let mut seen: Vec<_> = receiver
         .seen()
         .iter()
@@ -148,7 +148,7 @@ async fn webhook_form_of_100_files_reaches_all_webhooks() {
     let form = (0..100).fold(Form::new(), add);
     client.upload("/photos/many/", form).await.check_done();
     client.delete("/photos/many/").await.check_done();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.seen().len(), 2 * 100 * 8);
 }
 
@@ -159,11 +159,11 @@ async fn webhook_disabled_receives_nothing_and_keeps_its_queue() {
     let edited = client.patch_json(&path, json!({"enabled": false})).await.check_done();
     assert_eq!(edited["webhook"]["enabled"], false);
     client.put("/photos/", "b.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(kinds_and_keys(&receiver.seen()), []);
     client.patch_json(&path, json!({"enabled": true})).await.check_done();
     client.put("/photos/", "c.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.seen()), ["a.txt", "c.txt"]);
 }
 
@@ -172,7 +172,7 @@ async fn webhook_deleted_bucket_sends_nothing_and_drops_webhooks() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     world.manage(AdminRequest::DeleteBucket { name: "photos".into(), force: true });
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(kinds_and_keys(&receiver.seen()), []);
     for prefix in ["webhook/", "webhook-event/", "webhook-state/", "webhook-dead/"] {
         assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
@@ -180,7 +180,7 @@ async fn webhook_deleted_bucket_sends_nothing_and_drops_webhooks() {
     world.bucket("ann", "photos", Default::default());
     client.get(&path).await.check_error(404, "webhook_not_found");
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(kinds_and_keys(&receiver.seen()), []);
 }
 

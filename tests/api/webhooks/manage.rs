@@ -1,7 +1,7 @@
 //! Management of webhooks: create, list, change, delete.
 
+use jobs::webhooks::deliver_due;
 use serde_json::json;
-use server::webhooks::deliver_due;
 use tests::World;
 
 use super::{HOOKS, hook, hook_with, hooked, webhook, world};
@@ -122,14 +122,14 @@ async fn webhook_new_destination_gets_pending_events_at_once() {
     let (world, client, receiver, path) = hooked().await;
     receiver.script([tests::Scripted::status(500)]);
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     client.put("/photos/", "b.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     // The webhook is backing off.
     assert_eq!(receiver.take_received().len(), 1);
     let other = receiver.url("/other");
     client.patch_json(&path, json!({"url": other})).await.check_done();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let seen = receiver.seen();
     assert_eq!(super::keys(&seen), ["b.txt"]);
     assert_eq!(seen[0].line, "POST /other HTTP/1.1");
@@ -142,7 +142,7 @@ async fn webhook_delete_drops_pending_events() {
     for name in ["a.txt", "b.txt"] {
         client.put("/photos/", name, b"1").await;
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(world.store.facts("webhook-event/", None, 10).unwrap().len(), 2);
     client.delete(&path).await.check_done();
     for prefix in ["webhook/", "webhook-event/", "webhook-state/"] {

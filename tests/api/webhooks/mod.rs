@@ -10,10 +10,10 @@ mod retries;
 mod signed;
 mod tenancy;
 
+use jobs::webhooks::deliver_due;
 use protocol::destination::Origin;
 use serde_json::{Value, json};
 use server::Config;
-use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Seen, World};
 
 const HOOKS: &str = "/api/buckets/photos/webhooks";
@@ -58,7 +58,7 @@ async fn webhook(client: &Client, path: &str) -> Value {
 /// Advances the clock, and delivers everything that is due then.
 async fn pass(world: &World, ms: u64) {
     world.clock.advance(ms);
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
 }
 
 fn kinds_and_keys(seen: &[Seen]) -> Vec<(String, String)> {

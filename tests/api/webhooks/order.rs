@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use jobs::webhooks::{deliver_due, run_sender};
 use serde_json::json;
-use server::webhooks::{deliver_due, run_sender};
 use tests::{Receiver, Scripted, World};
 
 use super::{HOOKS, config, hook, hooked, keys, kinds_and_keys, pass, webhook};
@@ -21,7 +21,7 @@ async fn webhook_events_are_delivered_in_order() {
             expected.push(super::pair("ObjectRemoved:Delete", &format!("n/{name}")));
         }
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(kinds_and_keys(&receiver.seen()), expected);
 }
 
@@ -37,7 +37,7 @@ async fn webhook_last_event_matches_the_final_concurrent_upload() {
     for upload in uploads.collect::<Vec<_>>() {
         upload.await.unwrap();
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let stored = client.get("/photos/a.txt").await;
     let seen = receiver.seen();
     assert_eq!(seen.len(), 40);
@@ -52,7 +52,7 @@ async fn webhook_order_survives_a_transient_failure() {
     for name in ["a.txt", "b.txt", "c.txt"] {
         client.put("/photos/", name, b"1").await;
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.take_received()), ["a.txt"]);
     let waiting = webhook(&client, &path).await;
     assert_eq!((&waiting["pendingCount"], &waiting["retryingCount"]), (&json!(3), &json!(1)));
@@ -72,7 +72,7 @@ async fn webhook_slow_receiver_blocks_nothing_else() {
     slow.otherwise(Scripted { wait: Duration::from_secs(60), ..Scripted::status(200) });
     let (slow_path, _) = hook(&client, &slow.url("/"), &["s3:ObjectCreated:*"]).await;
     hook(&client, &quick.url("/"), &["s3:ObjectCreated:*"]).await;
-    let delivering = tokio::spawn(run_sender(world.state.clone()));
+    let delivering = tokio::spawn(run_sender(world.state.jobs.clone()));
     let began = Instant::now();
     for number in 0..50 {
         client.put("/photos/", &format!("{number}.txt"), b"1").await;
@@ -102,7 +102,7 @@ async fn webhook_hanging_destinations_leave_slots_for_others() {
     let bob = world.client_of("bob", Default::default());
     let body = json!({"url": quick.url("/"), "events": ["s3:ObjectCreated:*"]});
     bob.post_json(&HOOKS.replace("photos", "music"), body).await.check_done();
-    let delivering = tokio::spawn(run_sender(world.state.clone()));
+    let delivering = tokio::spawn(run_sender(world.state.jobs.clone()));
     client.put("/photos/", "a.txt", b"1").await;
     // The maximum number of her deliveries hang, and no more.
     while slow.seen().len() < 4 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Method;
+use jobs::webhooks::deliver_due;
 use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -12,7 +13,6 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use server::Config;
-use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Scripted, World};
 
 use super::{HOOKS, HOUR_MS, config, hook, hooked, keys, pass, webhook};
@@ -77,7 +77,7 @@ async fn ssrf_names_resolving_to_loopback_are_rejected_on_send() {
         let url = format!("http://{host}:{port}/");
         let (path, _) = hook(&client, &url, &["s3:ObjectCreated:*"]).await;
         client.put("/photos/", "a.txt", b"1").await;
-        deliver_due(&world.state).await;
+        deliver_due(&world.state.jobs).await;
         let state = webhook(&client, &path).await;
         let error = state["lastError"].as_str().unwrap();
         assert_eq!(error, NOWHERE, "{host}");
@@ -115,7 +115,7 @@ async fn webhook_allow_list_matches_the_exact_origin() {
         let path = format!("{HOOKS}/{}", made.json()["webhook"]["id"].as_str().unwrap());
         assert_eq!(tested(&client, &path).await["delivered"], is_allowed, "{url}");
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!((allowed.connections(), other.connections()), (1, 0));
     // An allowed name may resolve to any address.
     let name = format!("http://localhost:{}", other.port());
@@ -133,7 +133,7 @@ async fn webhook_removed_allow_list_entry_stops_delivery() {
     let strict = Config { webhook_allow: Vec::new(), ..Config::clone(&world.state.config()) };
     let world = world.found_with(world.disk.fork(), strict);
     let client = Client::new(world.app(), client.key.clone());
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.connections(), 0);
     assert_eq!(webhook(&client, &path).await["lastError"], NOWHERE);
 }
@@ -152,7 +152,7 @@ async fn webhook_redirect_is_not_followed() {
         let headers = vec![("location", place)];
         receiver.script([Scripted { headers, ..Scripted::status(status) }]);
         client.put("/photos/", "a.txt", b"1").await;
-        deliver_due(&world.state).await;
+        deliver_due(&world.state.jobs).await;
         let state = webhook(&client, &path).await;
         let error = format!("response status {status}; redirects are not followed");
         assert_eq!(state["lastError"], error);
@@ -203,7 +203,7 @@ async fn webhook_tls_certificate_is_verified() {
     for name in ["a.txt", "b.txt"] {
         client.put("/photos/", name, b"1").await;
     }
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&good.seen()), ["a.txt", "b.txt"]);
     assert_eq!(good.connections(), 1);
     assert_eq!(webhook(&client, &path).await["lastStatus"], 200);
@@ -223,7 +223,7 @@ async fn webhook_certificate_with_many_names_is_a_failure() {
     let (world, client) = World::with_bucket_and(1, Config { webhook_roots, ..config(&receiver) });
     let (path, _) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let state = webhook(&client, &path).await;
     assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&json!(1), &json!(1)));
     let error = state["lastError"].as_str().unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catalog::{CatalogError, OnNonEmpty};
 use engine::BucketName;
 use engine::disk::sim::LossPolicy;
-use server::webhooks::deliver_due;
+use jobs::webhooks::deliver_due;
 use tests::{Client, Scripted};
 
 use super::{HOUR_MS, hook_with, hooked, keys, pass, webhook};
@@ -16,7 +16,7 @@ async fn webhook_queue_and_retries_resume_after_restart() {
     receiver.script([Scripted::status(500)]);
     client.put("/photos/", "a.txt", b"1").await;
     client.put("/photos/", "b.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.take_received()), ["a.txt"]);
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
@@ -28,13 +28,13 @@ async fn webhook_queue_and_retries_resume_after_restart() {
         (&500.into(), &"response status 500".into())
     );
     // The first is not due before its time; the webhook's back-off is reset.
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.take_received()), ["b.txt"]);
     pass(&world, 6_000).await;
     assert_eq!(keys(&receiver.take_received()), ["a.txt"]);
     // New events have numbers of their own.
     client.put("/photos/", "c.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(keys(&receiver.take_received()), ["c.txt"]);
     pass(&world, 24 * HOUR_MS).await;
     assert_eq!(receiver.seen().len(), 0);
@@ -82,7 +82,7 @@ async fn power_loss_keeps_file_and_webhook_event_atomic() {
             let again = Client::new(found.app(), client.key.clone());
             let is_stored = again.get("/photos/a.txt").await.status == 200;
             receiver.take_received();
-            deliver_due(&found.state).await;
+            deliver_due(&found.state.jobs).await;
             let is_delivered = keys(&receiver.take_received()) == ["a.txt"];
             assert_eq!(is_stored, is_delivered, "{policy:?} {at}: one without the other");
             let was_acknowledged = cut.operations() >= acknowledged;
@@ -98,7 +98,7 @@ async fn webhook_power_loss_during_delivery_is_at_least_once() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     world.disk.record_cuts();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
     assert_eq!(receiver.take_received().len(), 1);
@@ -108,7 +108,7 @@ async fn webhook_power_loss_during_delivery_is_at_least_once() {
             let disk = cut.fork();
             disk.power_on(policy, seed);
             let found = world.found_on(disk);
-            deliver_due(&found.state).await;
+            deliver_due(&found.state.jobs).await;
             match receiver.take_received().len() {
                 0 => done += 1,
                 1 => again += 1,
@@ -130,7 +130,7 @@ async fn webhook_leftovers_of_interrupted_delete_are_removed() {
     hook_with(&client, other).await;
     receiver.otherwise(Scripted::status(500));
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     // The webhook is deleted, and its queue is not.
     let id = path.rsplit('/').next().unwrap();
     let fact = engine::FactName::parse(&format!("webhook/{id}")).unwrap();
@@ -153,7 +153,7 @@ async fn webhooks_of_interrupted_bucket_delete_are_removed_later() {
     drop(world.state.catalog.delete_bucket(&photos, OnNonEmpty::DeleteToo).unwrap());
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(world.state.catalog.resume_deletions().unwrap(), 1);
     for prefix in ["webhook/", "webhook-event/", "webhook-state/"] {
         assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
@@ -168,7 +168,7 @@ async fn restored_bucket_keeps_its_webhooks() {
     client.delete("/photos/a.txt").await.check_done();
     let photos = BucketName::parse("photos").unwrap();
     let removal = world.state.catalog.delete_bucket(&photos, OnNonEmpty::Refuse).unwrap();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.seen().len(), 0);
     let upload = world.store.upload().finish().unwrap();
     let name = engine::ObjectName::new(photos, engine::ObjectKey::parse("b.txt").unwrap());

@@ -1,7 +1,7 @@
 //! Retries after a destination rejects an event.
 
+use jobs::webhooks::deliver_due;
 use serde_json::json;
-use server::webhooks::deliver_due;
 use tests::Scripted;
 
 use super::{HOUR_MS, SECOND_MS, hook, hooked, keys, pass, webhook, world};
@@ -15,7 +15,7 @@ async fn webhook_retries_back_off_and_then_give_up() {
     let answer = Scripted { body: "out of order".into(), ..Scripted::status(500) };
     receiver.otherwise(answer);
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     for seconds in WAITS_SECONDS {
         assert_eq!(receiver.take_received().len(), 1);
         let state = webhook(&client, &path).await;
@@ -91,7 +91,7 @@ async fn webhook_retry_after_is_respected() {
         receiver.script([Scripted { headers, ..Scripted::status(status) }]);
         client.put("/photos/", "a.txt", b"1").await;
         client.put("/photos/", "b.txt", b"1").await;
-        deliver_due(&world.state).await;
+        deliver_due(&world.state.jobs).await;
         pass(&world, seconds * SECOND_MS - 1).await;
         assert_eq!(keys(&receiver.seen()), ["a.txt"], "{status} {header}");
         pass(&world, (after - seconds) * SECOND_MS + 1).await;
@@ -104,7 +104,7 @@ async fn webhook_is_disabled_by_410_gone() {
     let (world, client, receiver, path) = hooked().await;
     receiver.script([Scripted::status(410)]);
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     let state = webhook(&client, &path).await;
     assert_eq!((&state["enabled"], &state["lastStatus"]), (&json!(false), &json!(410)));
     assert_eq!(state["disabledReason"], "the destination answered 410 Gone");

@@ -4,8 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use jobs::webhooks::deliver_due;
 use serde_json::json;
-use server::webhooks::deliver_due;
 use sha2::Sha256;
 use tests::Seen;
 use tests::world::BEGINNING_MS;
@@ -30,7 +30,7 @@ async fn webhook_message_describes_the_event_and_is_signed() {
     let put = client.put("/photos/pets/", "tom & jerry.txt", b"hello").await;
     let etag = client.get("/photos/pets/tom%20&%20jerry.txt").await.header("etag").to_owned();
     client.delete("/photos/pets/tom%20&%20jerry.txt").await.check_done();
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
 
     let seen = receiver.seen();
     let [created, removed] = &seen[..] else { panic!("{seen:?}") };
@@ -85,7 +85,7 @@ async fn webhook_retry_keeps_id_and_renews_timestamp() {
     let (_, secret) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
     receiver.script([tests::Scripted::status(500)]);
     client.put("/photos/", "a.txt", b"1").await;
-    deliver_due(&world.state).await;
+    deliver_due(&world.state.jobs).await;
     pass(&world, 10_000).await;
     let seen = receiver.seen();
     let [first, second] = &seen[..] else { panic!("{seen:?}") };

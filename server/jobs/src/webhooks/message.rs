@@ -13,7 +13,7 @@ use protocol::public_url::public_url;
 use protocol::time_format::iso_time;
 use serde::Serialize;
 
-use crate::state::AppState;
+use crate::Context;
 
 const TEST: &str = "webhook.test";
 
@@ -56,37 +56,37 @@ struct TestPayload<'a> {
 
 impl WebhookMessage {
     /// Creates the message of an event.
-    pub(super) fn for_event(app: &AppState, letter: &DueEvent) -> Self {
-        let DueEvent { webhook, event, .. } = letter;
+    pub(super) fn for_event(context: &Context, due: &DueEvent) -> Self {
+        let DueEvent { webhook, event, .. } = due;
         let key = ObjectKey::parse(&event.key).ok();
         let name = key.map(|key| ObjectName::new(webhook.bucket.clone(), key));
         let content = event.content.as_ref();
         let data = FilePayload {
             bucket_name: webhook.bucket.as_str(),
             key: &event.key,
-            url: name.map(|name| public_url(app.public_url.as_str(), &name)),
+            url: name.map(|name| public_url(context.public_url.as_str(), &name)),
             size: content.map(|content| content.bytes),
             etag: content.map(|content| format!("\"{}\"", content.etag)),
             content_type: content.map(|content| &*content.content_type),
         };
         let kind = event.kind.as_str();
         let payload = Payload { kind, timestamp: iso_time(event.at_ms), data };
-        Self::signed(app, webhook, &event.id, &payload)
+        Self::signed(context, webhook, &event.id, &payload)
     }
 
     /// Creates a test message.
-    pub(super) fn test(app: &AppState, webhook: &Webhook) -> Self {
+    pub(super) fn test(context: &Context, webhook: &Webhook) -> Self {
         let data =
             TestPayload { bucket_name: webhook.bucket.as_str(), webhook_id: webhook.id.as_str() };
-        let timestamp = iso_time(app.clock.unix_ms());
-        let id = format!("test_{}", app.rng.uuid().simple());
-        Self::signed(app, webhook, &id, &Payload { kind: TEST, timestamp, data })
+        let timestamp = iso_time(context.clock.unix_ms());
+        let id = format!("test_{}", context.rng.uuid().simple());
+        Self::signed(context, webhook, &id, &Payload { kind: TEST, timestamp, data })
     }
 
-    fn signed(app: &AppState, webhook: &Webhook, id: &str, payload: &impl Serialize) -> Self {
+    fn signed(context: &Context, webhook: &Webhook, id: &str, payload: &impl Serialize) -> Self {
         // The server's own types have string keys and no fallible parts, so serialization cannot fail.
         let body = Bytes::from(serde_json::to_vec(payload).unwrap_or_default());
-        let seconds = app.clock.unix_ms() / 1_000;
+        let seconds = context.clock.unix_ms() / 1_000;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut put = |name: &'static str, value: &str| {

@@ -1,7 +1,7 @@
 //! Job scheduler: start, cancellation and completion of background jobs.
 //!
 //! ```text
-//! standing    authorization of a running job
+//! job_run     running job, with its authorization
 //! folders     deletion, move and restoring of files
 //! imports     import of files from URLs
 //! whole_store compaction and scrub
@@ -13,47 +13,50 @@
 
 mod folders;
 mod imports;
-mod standing;
+mod job_run;
 mod whole_store;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use catalog::{AccountId, Actor, Job, JobEnd, JobError, JobId, JobProgress, JobSpec, JobState};
+use engine::FolderKey;
 use protocol::error::ApiError;
 use tokio::task::{Id, JoinSet};
 use usage::registry::{JobKind, JobOutcome};
 use usage::task::blocking;
 
-use self::standing::JobAuthorization;
-pub use self::standing::check_allowed;
-use crate::filing::CancelCheck;
-use crate::job_board::RunningJob;
+use self::job_run::JobRun;
+use crate::Context;
 use crate::limits;
-use crate::state::AppState;
+use crate::running_jobs::RunningJob;
+use crate::services::Services;
 
 /// Starts jobs as capacity permits, forever.
-pub async fn run_scheduler(app: AppState) {
-    let mut running = JoinSet::new();
+pub async fn run_scheduler(context: Arc<Context>, services: Arc<dyn Services>) {
+    let mut at_work = JoinSet::new();
     let mut tasks: HashMap<Id, JobId> = HashMap::new();
     loop {
-        let change = app.jobs.change();
-        while let Some(ended) = running.try_join_next_with_id() {
+        let change = context.running.change();
+        while let Some(ended) = at_work.try_join_next_with_id() {
             let (task, panicked) = match ended {
                 Ok((task, ())) => (task, false),
                 Err(error) => (error.id(), error.is_panic()),
             };
             if let Some(id) = tasks.remove(&task).filter(|_| panicked) {
                 let error = ApiError::internal("the job panicked");
-                end(&app, &id, JobEnd::Failed(job_error(&error)), None).await;
+                end(&context, &id, JobEnd::Failed(job_error(&error)), None).await;
             }
         }
-        for job in next_jobs(&app) {
-            let (id, board) = (job.id.clone(), app.jobs.register(job.id.clone(), job.progress));
-            tasks.insert(running.spawn(work(app.clone(), job, board)).id(), id);
+        for job in next_jobs(&context) {
+            let (id, running) =
+                (job.id.clone(), context.running.register(job.id.clone(), job.progress));
+            let (context, services) = (context.clone(), services.clone());
+            let run = JobRun { context, services, job, running };
+            tasks.insert(at_work.spawn(work(run)).id(), id);
         }
         if tokio::time::timeout(limits::JOBS_SWEEP_INTERVAL, change).await.is_err() {
-            let catalog = app.catalog.clone();
+            let catalog = context.catalog.clone();
             if let Err(error) = blocking(move || catalog.sweep_jobs()).await {
                 tracing::warn!(%error, "failed to delete old jobs");
             }
@@ -62,32 +65,32 @@ pub async fn run_scheduler(app: AppState) {
 }
 
 /// Cancels a job. Returns false if it has already ended.
-pub async fn cancel(app: &AppState, id: &JobId, actor: Actor) -> Result<bool, ApiError> {
-    let running = app.jobs.get(id);
-    let sums = running.as_ref().map(|job| job.progress());
-    let (catalog, ended) = (app.catalog.acting_as(actor), id.clone());
-    let job = blocking(move || catalog.end_job(&ended, JobEnd::Cancelled, sums)).await?;
+pub async fn cancel(context: &Context, id: &JobId, actor: Actor) -> Result<bool, ApiError> {
+    let running = context.running.get(id);
+    let progress = running.as_ref().map(|job| job.progress());
+    let (catalog, ended) = (context.catalog.acting_as(actor), id.clone());
+    let job = blocking(move || catalog.end_job(&ended, JobEnd::Cancelled, progress)).await?;
     if let Some(job) = &job {
-        count_job_end(app, job, JobOutcome::Cancelled);
+        count_job_end(context, job, JobOutcome::Cancelled);
     }
     if let Some(running) = running {
         running.cancel();
     }
-    app.jobs.notify();
+    context.running.notify();
     Ok(job.is_some())
 }
 
 /// Returns the waiting jobs that can start now.
-fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
-    if app.is_draining() {
+fn next_jobs(context: &Context) -> Vec<Arc<Job>> {
+    if context.is_draining() {
         return Vec::new();
     }
-    let mut jobs = app.catalog.jobs();
+    let mut jobs = context.catalog.jobs();
     jobs.sort_by(|one, other| one.creation_order().cmp(&other.creation_order()));
     let (at_work, waiting): (Vec<_>, Vec<_>) = jobs
         .into_iter()
-        .filter(|job| job.state.is_active() || app.jobs.get(&job.id).is_some())
-        .partition(|job| app.jobs.get(&job.id).is_some());
+        .filter(|job| job.state.is_active() || context.running.get(&job.id).is_some())
+        .partition(|job| context.running.get(&job.id).is_some());
     let mut accounts: BTreeMap<(AccountId, bool), usize> = BTreeMap::new();
     // Imports, which wait for other hosts, have a separate limit.
     let (mut in_files, mut in_imports) = (0, 0);
@@ -115,18 +118,19 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
 }
 
 /// Runs a job to its end, or until it is to stop.
-async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
-    let _ends = UnregisterOnDrop { app: app.clone(), id: job.id.clone() };
+async fn work(run: JobRun) {
+    let JobRun { context, job, running, .. } = &run;
+    let _unregister = UnregisterOnDrop { context: context.clone(), id: job.id.clone() };
     let outcome = tokio::select! {
-        outcome = do_work(&app, &job, &board) => outcome,
-        never = keep_saved(&app, &job.id, &board) => match never {},
+        outcome = do_work(&run) => outcome,
+        never = save_progress(context, &job.id, running) => match never {},
     };
     // The job continues after the restart.
-    if app.is_draining() && !matches!(outcome, Ok(())) {
+    if context.is_draining() && outcome.is_err() {
         return;
     }
     let end_of_job = match outcome {
-        Ok(()) if board.is_cancelled() => JobEnd::Cancelled,
+        Ok(()) if running.is_cancelled() => JobEnd::Cancelled,
         Ok(()) => JobEnd::Done,
         Err(error) => {
             if let Some(line) = error.log().filter(|_| error.is_failure()) {
@@ -135,19 +139,19 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
             JobEnd::Failed(job_error(&error))
         }
     };
-    end(&app, &job.id, end_of_job, Some(board.progress())).await;
+    end(context, &job.id, end_of_job, Some(running.progress())).await;
 }
 
 /// Records the end of a job. If the store rejects the write, pauses: the job then runs again.
-async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobProgress>) {
-    let (catalog, ended) = (app.catalog.clone(), id.clone());
+async fn end(context: &Context, id: &JobId, end: JobEnd, progress: Option<JobProgress>) {
+    let (catalog, ended) = (context.catalog.clone(), id.clone());
     let outcome = match end {
         JobEnd::Done => JobOutcome::Done,
         JobEnd::Failed(_) => JobOutcome::Failed,
         JobEnd::Cancelled => JobOutcome::Cancelled,
     };
-    match blocking(move || catalog.end_job(&ended, end, sums)).await {
-        Ok(Some(job)) => count_job_end(app, &job, outcome),
+    match blocking(move || catalog.end_job(&ended, end, progress)).await {
+        Ok(Some(job)) => count_job_end(context, &job, outcome),
         // The job was already ended.
         Ok(None) => {}
         Err(error) => {
@@ -157,9 +161,9 @@ async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobProgress>)
     }
 }
 
-fn count_job_end(app: &AppState, job: &Job, outcome: JobOutcome) {
+fn count_job_end(context: &Context, job: &Job, outcome: JobOutcome) {
     if let Some(kind) = JobKind::named(job.work.kind()) {
-        app.metrics.count_job_end(kind, outcome);
+        context.counters.count_job_end(kind, outcome);
     }
 }
 
@@ -167,61 +171,44 @@ fn job_error(error: &ApiError) -> JobError {
     JobError { code: error.code().to_owned(), message: error.message().to_owned() }
 }
 
-async fn do_work(app: &AppState, job: &Arc<Job>, board: &Arc<RunningJob>) -> Result<(), ApiError> {
-    let standing = JobAuthorization::new(app.clone(), job.clone(), board.clone());
-    standing.check()?;
-    if job.work.bucket().is_none() {
-        return whole_store::run(app, &job.work, &standing, board, &job.id).await;
+async fn do_work(run: &JobRun) -> Result<(), ApiError> {
+    run.authorize()?;
+    if run.job.work.bucket().is_none() {
+        return whole_store::run(run).await;
     }
-    start(app, &job.id).await?;
-    match &job.work {
-        JobSpec::DeleteFolder { folder, .. } => {
-            folders::delete(app, job, &folder.0, &standing, board).await
-        }
-        JobSpec::EmptyBucket { .. } => {
-            let root = engine::FolderKey::root();
-            folders::delete(app, job, &root, &standing, board).await
-        }
+    run.start().await?;
+    match &run.job.work {
+        JobSpec::DeleteFolder { folder, .. } => folders::delete(run, &folder.0).await,
+        JobSpec::EmptyBucket { .. } => folders::delete(run, &FolderKey::root()).await,
         JobSpec::MoveFolder { folder, to, on_taken, .. } => {
-            folders::move_all(app, job, (&folder.0, &to.0, *on_taken), &standing, board).await
+            folders::move_all(run, &folder.0, &to.0, *on_taken).await
         }
         JobSpec::UndeleteFolder { folder, since_ms, .. } => {
-            folders::undelete(app, job, &folder.0, *since_ms, &standing, board).await
+            folders::undelete(run, &folder.0, *since_ms).await
         }
         JobSpec::ImportUrls { folder, urls, on_taken, .. } => {
-            imports::import_urls(app, job, (&folder.0, urls, *on_taken), &standing, board).await
+            imports::import_urls(run, &folder.0, urls, *on_taken).await
         }
         JobSpec::Compact { .. } | JobSpec::Scrub => Ok(()),
     }
 }
 
-/// Returns the result of a stopped job, which has not ended if the server is draining.
-fn ended(board: &RunningJob) -> Result<(), ApiError> {
-    match board.is_cancelled() {
-        true => Ok(()),
-        false => Err(engine::Error::Closed.into()),
-    }
-}
-
-/// Marks a job as running.
-async fn start(app: &AppState, id: &JobId) -> Result<(), ApiError> {
-    let (catalog, id) = (app.catalog.clone(), id.clone());
-    blocking(move || catalog.start_job(&id)).await?;
-    Ok(())
-}
-
 /// Persists the progress of a job periodically.
-async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::convert::Infallible {
-    let mut saved = board.progress();
+async fn save_progress(
+    context: &Context,
+    id: &JobId,
+    running: &RunningJob,
+) -> std::convert::Infallible {
+    let mut saved = running.progress();
     loop {
         tokio::time::sleep(limits::JOB_SAVE_INTERVAL).await;
-        let sums = board.progress();
-        if sums == saved {
+        let progress = running.progress();
+        if progress == saved {
             continue;
         }
-        let (catalog, job) = (app.catalog.clone(), id.clone());
-        match blocking(move || catalog.save_job(&job, sums)).await {
-            Ok(_) => saved = sums,
+        let (catalog, job) = (context.catalog.clone(), id.clone());
+        match blocking(move || catalog.save_job(&job, progress)).await {
+            Ok(_) => saved = progress,
             Err(error) => tracing::warn!(job = %id, %error, "failed to save job progress"),
         }
     }
@@ -229,18 +216,12 @@ async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::conv
 
 /// Guard that removes a job from the registry.
 struct UnregisterOnDrop {
-    app: AppState,
+    context: Arc<Context>,
     id: JobId,
 }
 
 impl Drop for UnregisterOnDrop {
     fn drop(&mut self) {
-        self.app.jobs.unregister(&self.id);
+        self.context.running.unregister(&self.id);
     }
-}
-
-/// Returns the cancellation check of object operations.
-fn cancel_check(app: &AppState, board: &Arc<RunningJob>) -> CancelCheck {
-    let (app, board) = (app.clone(), board.clone());
-    Arc::new(move || board.is_cancelled() || app.is_draining())
 }

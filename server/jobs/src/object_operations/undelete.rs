@@ -4,6 +4,8 @@
 //! quotas, like an upload; an object is replaced only on request, and only in the version that was seen. Non-goals: the
 //! search for versions, which the engine does.
 
+use std::sync::Arc;
+
 use catalog::claims::Claim;
 use catalog::{Bucket, EventKind, ObjectEvent, OnConflict, QuotaDelta};
 use engine::history::{LsnRange, RestoreError};
@@ -12,15 +14,16 @@ use engine::{
     Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
     Store,
 };
-use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
 use usage::task::blocking;
 
-use super::{CancelCheck, bucket_batch, scan_log};
+use super::{CancelCheck, bucket_batch};
+use crate::Context;
 use crate::limits;
-use crate::state::AppState;
+use crate::log_scan::scan_log;
+use crate::thumbnail_object::delete_thumbnail;
 
 /// Requested version.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ pub struct UndeleteTarget {
     pub key: ObjectKey,
     /// LSN of the version; the newest intact version if absent.
     pub lsn: Option<u64>,
-    pub on_taken: OnConflict,
+    pub on_conflict: OnConflict,
 }
 
 /// Result of restoring several files.
@@ -36,7 +39,7 @@ pub struct UndeleteTarget {
 pub struct UndeleteReport {
     pub files: u64,
     pub bytes: u64,
-    /// Files whose bytes are gone, or whose names were taken in the meantime.
+    /// Files whose bytes were reclaimed, or whose names are in use by now.
     pub skipped: u64,
 }
 
@@ -48,38 +51,38 @@ pub fn log_span(bucket: &Bucket) -> (LsnRange, u64) {
     }
 }
 
-/// Restores a version: returns the object, the LSN of the original version, and whether its name was taken.
+/// Restores a version: returns the object, the LSN of the original version, and whether its name was in use.
 pub async fn undelete(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     wanted: UndeleteTarget,
 ) -> Result<(Object, u64, bool), ApiError> {
     check_writable(&wanted.key)?;
     let name = ObjectName::new(bucket.name.clone(), wanted.key.clone());
-    if wanted.on_taken == OnConflict::Refuse {
+    if wanted.on_conflict == OnConflict::Refuse {
         // Checked first, to avoid a useless log scan.
-        resolve_target(app, &name, wanted.on_taken).await?;
+        resolve_target(context, &name, wanted.on_conflict).await?;
     }
-    let version = find(app, bucket, &name, wanted.lsn).await?;
-    let staged = stage(app, version.clone()).await?.map_err(ApiError::version_not_found)?;
-    for _ in 0..limits::NAME_TRIES_MAX {
-        let placed = resolve_target(app, &name, wanted.on_taken).await?;
+    let version = find(context, bucket, &name, wanted.lsn).await?;
+    let staged = stage(context, version.clone()).await?.map_err(ApiError::version_not_found)?;
+    for _ in 0..catalog::limits::NAME_TRIES_MAX {
+        let target = resolve_target(context, &name, wanted.on_conflict).await?;
         let mut growth = QuotaDelta::default();
         // In a versioned bucket a replaced object still uses its space.
-        let replaces = placed.replaces.as_ref().filter(|_| bucket.versioning.is_none());
+        let replaces = target.replaces.as_ref().filter(|_| bucket.versioning.is_none());
         growth.count(version.bytes(), replaces);
-        let (batch, happening) = putting(&version, placed.name.clone(), staged.clone());
-        let batch = bucket_batch(bucket)?.and(batch).require(placed.require.clone());
-        let room = app.catalog.reserve_quota(bucket, growth.amount(), None).await?;
-        match app
+        let (batch, event) = put_version(&version, target.name.clone(), staged.clone());
+        let batch = bucket_batch(bucket)?.and(batch).require(target.require.clone());
+        let reservation = context.catalog.reserve_quota(bucket, growth.amount(), None).await?;
+        match context
             .catalog
-            .commit_reserved(&bucket.name, batch, happening.into_iter().collect(), room)
+            .commit_reserved(&bucket.name, batch, event.into_iter().collect(), reservation)
             .await
         {
             Ok(committed) => {
                 let object = committed.objects.into_iter().next();
-                let object = object.ok_or_else(|| ApiError::internal("nothing was put back"))?;
-                return Ok((object, version.lsn(), placed.renamed));
+                let object = object.ok_or_else(|| ApiError::internal("nothing was restored"))?;
+                return Ok((object, version.lsn(), target.renamed));
             }
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
@@ -91,62 +94,62 @@ pub async fn undelete(
     Err(ApiError::conflict("Too many concurrent operations on this name: try again"))
 }
 
-/// Restores versions whose names are free, in few batches. Skips names that are taken by then.
+/// Restores versions whose names are free, in few batches. Skips names that are in use by then.
 pub async fn undelete_many(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     versions: Vec<Object>,
     is_stopped: &CancelCheck,
 ) -> Result<UndeleteReport, ApiError> {
-    let mut sums = UndeleteReport::default();
-    let mut waiting: Vec<(Object, StagedBody)> = Vec::new();
-    let mut waiting_bytes = 0;
+    let mut report = UndeleteReport::default();
+    let mut pending: Vec<(Object, StagedBody)> = Vec::new();
+    let mut pending_bytes = 0;
     for version in versions {
         if is_stopped() {
-            return Ok(sums);
+            return Ok(report);
         }
         if check_writable(&version.name().key).is_err() {
-            sums.skipped += 1;
+            report.skipped += 1;
             continue;
         }
-        let Ok(staged) = stage(app, version.clone()).await? else {
-            sums.skipped += u64::from(!version.is_derived());
+        let Ok(staged) = stage(context, version.clone()).await? else {
+            report.skipped += u64::from(!version.is_derived());
             continue;
         };
-        let is_full = waiting.len() == limits::MOVE_BATCH_FILES_MAX
-            || waiting_bytes + version.bytes() > limits::MOVE_BATCH_BYTES_MAX;
+        let is_full = pending.len() == limits::MOVE_BATCH_FILES_MAX
+            || pending_bytes + version.bytes() > limits::MOVE_BATCH_BYTES_MAX;
         if is_full {
-            restore_together(app, bucket, std::mem::take(&mut waiting), &mut sums).await?;
-            waiting_bytes = 0;
+            restore_together(context, bucket, std::mem::take(&mut pending), &mut report).await?;
+            pending_bytes = 0;
         }
-        waiting_bytes += version.bytes();
-        waiting.push((version, staged));
+        pending_bytes += version.bytes();
+        pending.push((version, staged));
     }
-    restore_together(app, bucket, waiting, &mut sums).await?;
-    Ok(sums)
+    restore_together(context, bucket, pending, &mut report).await?;
+    Ok(report)
 }
 
 /// Restores versions in one batch, or each on its own after a conflict.
 async fn restore_together(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     versions: Vec<(Object, StagedBody)>,
-    sums: &mut UndeleteReport,
+    report: &mut UndeleteReport,
 ) -> Result<(), ApiError> {
     if versions.is_empty() {
         return Ok(());
     }
-    match restore_all(app, bucket, &versions).await? {
-        BatchOutcome::Restored => sums.count(&versions),
-        BatchOutcome::Taken if versions.len() > 1 => {
+    match restore_all(context, bucket, &versions).await? {
+        BatchOutcome::Restored => report.count(&versions),
+        BatchOutcome::NameInUse if versions.len() > 1 => {
             for version in versions {
-                match restore_all(app, bucket, std::slice::from_ref(&version)).await? {
-                    BatchOutcome::Restored => sums.count(&[version]),
-                    BatchOutcome::Taken => sums.skip(&[version]),
+                match restore_all(context, bucket, std::slice::from_ref(&version)).await? {
+                    BatchOutcome::Restored => report.count(&[version]),
+                    BatchOutcome::NameInUse => report.skip(&[version]),
                 }
             }
         }
-        BatchOutcome::Taken => sums.skip(&versions),
+        BatchOutcome::NameInUse => report.skip(&versions),
     }
     Ok(())
 }
@@ -154,37 +157,41 @@ async fn restore_together(
 /// Result of restoring several versions together.
 enum BatchOutcome {
     Restored,
-    /// One of the names is taken: none was restored.
-    Taken,
+    /// One of the names is in use: none was restored.
+    NameInUse,
 }
 
 async fn restore_all(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     versions: &[(Object, StagedBody)],
 ) -> Result<BatchOutcome, ApiError> {
     let mut batch = bucket_batch(bucket)?;
-    let (mut growth, mut happenings) = (QuotaDelta::default(), Vec::new());
+    let (mut growth, mut events) = (QuotaDelta::default(), Vec::new());
     for (version, staged) in versions {
         let name = version.name().clone();
         if !version.is_derived() {
             growth.count(version.bytes(), None);
         }
-        let (put, happening) = putting(version, name.clone(), staged.clone());
+        let (put, event) = put_version(version, name.clone(), staged.clone());
         batch = batch.and(put).require(Precondition::KeyAbsent(name));
-        happenings.extend(happening);
+        events.extend(event);
     }
-    let room = app.catalog.reserve_quota(bucket, growth.amount(), None).await?;
-    match app.catalog.commit_reserved(&bucket.name, batch, happenings, room).await {
+    let reservation = context.catalog.reserve_quota(bucket, growth.amount(), None).await?;
+    match context.catalog.commit_reserved(&bucket.name, batch, events, reservation).await {
         Ok(_) => Ok(BatchOutcome::Restored),
         Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
-        Err(Error::Conflict(_)) => Ok(BatchOutcome::Taken),
+        Err(Error::Conflict(_)) => Ok(BatchOutcome::NameInUse),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Returns the batch that stores a version under a name, and its webhook event.
-fn putting(version: &Object, name: ObjectName, staged: StagedBody) -> (Batch, Option<ObjectEvent>) {
+fn put_version(
+    version: &Object,
+    name: ObjectName,
+    staged: StagedBody,
+) -> (Batch, Option<ObjectEvent>) {
     let options = PutOptions {
         content_type: version.content_type().to_owned(),
         attributes: version.attributes().to_vec(),
@@ -207,27 +214,27 @@ fn putting(version: &Object, name: ObjectName, staged: StagedBody) -> (Batch, Op
 
 /// Finds the requested version: among recently deleted ones, or else by a log scan.
 async fn find(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     name: &ObjectName,
     lsn: Option<u64>,
 ) -> Result<Object, ApiError> {
     let (span, put_since_ms) = log_span(bucket);
-    let (store, looked_for) = (app.store.clone(), name.clone());
-    let lately = blocking(move || store.recent_noncurrent_version(&looked_for, lsn, span)).await?;
-    let found = match lately {
+    let (store, wanted) = (context.store.clone(), name.clone());
+    let recent = blocking(move || store.recent_noncurrent_version(&wanted, lsn, span)).await?;
+    let found = match recent {
         Some(version) => Ok(version),
         None => {
             let name = name.clone();
-            let look = move |store: &Store, watch: &mut ProgressCallback<'_>| {
+            let search = move |store: &Store, watch: &mut ProgressCallback<'_>| {
                 store.noncurrent_version(&name, lsn, span, watch)
             };
-            scan_log(app, look).await?
+            scan_log(context, search).await?
         }
     };
     let found = found.and_then(|version| {
-        let is_ours = version.modified_ms() >= put_since_ms && !version.is_derived();
-        is_ours.then_some(version).ok_or(RestoreError::NotFound)
+        let belongs = version.modified_ms() >= put_since_ms && !version.is_derived();
+        belongs.then_some(version).ok_or(RestoreError::NotFound)
     });
     found.map_err(|why| match why {
         RestoreError::NotDeleted => ApiError::file_exists(),
@@ -236,10 +243,10 @@ async fn find(
 }
 
 async fn stage(
-    app: &AppState,
+    context: &Arc<Context>,
     version: Object,
 ) -> Result<Result<StagedBody, RestoreError>, ApiError> {
-    let store = app.store.clone();
+    let store = context.store.clone();
     Ok(blocking(move || store.stage_noncurrent(&version)).await?)
 }
 
@@ -254,15 +261,15 @@ struct ResolvedTarget {
 }
 
 async fn resolve_target(
-    app: &AppState,
+    context: &Arc<Context>,
     name: &ObjectName,
-    on_taken: OnConflict,
+    on_conflict: OnConflict,
 ) -> Result<ResolvedTarget, ApiError> {
-    let (app, name) = (app.clone(), name.clone());
+    let (context, name) = (context.clone(), name.clone());
     let decide = move || {
-        let there = app.store.get(&name)?;
+        let there = context.store.get(&name)?;
         let absent = |name: &ObjectName| Precondition::KeyAbsent(name.clone());
-        match (there, on_taken) {
+        match (there, on_conflict) {
             (None, _) => {
                 let require = absent(&name);
                 Ok(ResolvedTarget {
@@ -281,8 +288,8 @@ async fn resolve_target(
             }
             (Some(_), OnConflict::Rename) => {
                 let wanted = [name.key.clone()];
-                let (proposals, claims) = app.claims.claim_keys(
-                    &app.store,
+                let (proposals, claims) = context.claims.claim_keys(
+                    &context.store,
                     &name.bucket,
                     ConflictRule::Rename,
                     &wanted,

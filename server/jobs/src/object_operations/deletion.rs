@@ -4,15 +4,16 @@
 //! if it has none. Non-goals: selection of the files.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use catalog::{Bucket, ObjectEvent};
 use engine::{Conflict, Error, Object, ObjectKey, ObjectName, Precondition};
-use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use usage::task::blocking;
 
 use super::{bucket_batch, commit_detached};
-use crate::state::AppState;
+use crate::Context;
+use crate::thumbnail_object::delete_thumbnail;
 
 /// Result of a batch deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +27,12 @@ pub enum DeleteOutcome {
 /// Deletes these versions, all or none: at most [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their
 /// thumbnails.
 pub async fn delete_versions(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     objects: Vec<Object>,
 ) -> Result<DeleteOutcome, ApiError> {
     let mut batch = bucket_batch(bucket)?;
-    let mut happenings = Vec::new();
+    let mut events = Vec::new();
     let (mut files, mut bytes) = (0, 0);
     let mut derived = Vec::new();
     let mut with_files = BTreeSet::new();
@@ -45,18 +46,18 @@ pub async fn delete_versions(
         bytes += object.bytes();
         batch = batch.require(Precondition::KeyHasLsn(name.clone(), object.lsn()));
         batch = delete_thumbnail(batch.delete(name.clone()), name);
-        happenings.push(ObjectEvent::removed(name.key.clone()));
+        events.push(ObjectEvent::removed(name.key.clone()));
         with_files.insert(name.key.as_str().as_bytes().to_vec());
     }
     derived.retain(|it| !with_files.contains(it.attributes()));
-    let orphans = orphans(app, bucket, derived).await?;
+    let orphans = orphans(context, bucket, derived).await?;
     for orphan in orphans {
         batch = batch.delete_derived(orphan.name().clone(), orphan.attributes().to_vec());
     }
     if batch.is_empty() {
         return Ok(DeleteOutcome::Files { files: 0, bytes: 0 });
     }
-    match commit_detached(app, bucket, batch, happenings).await {
+    match commit_detached(context, bucket, batch, events).await {
         Ok(_) => Ok(DeleteOutcome::Files { files, bytes }),
         Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
         Err(Error::Conflict(_)) => Ok(DeleteOutcome::Changed),
@@ -66,28 +67,28 @@ pub async fn delete_versions(
 
 /// Returns the thumbnails without a file.
 async fn orphans(
-    app: &AppState,
+    context: &Arc<Context>,
     bucket: &Bucket,
     derived: Vec<Object>,
 ) -> Result<Vec<Object>, ApiError> {
     if derived.is_empty() {
         return Ok(derived);
     }
-    let (store, bucket) = (app.store.clone(), bucket.name.clone());
-    let look = move || {
+    let (store, bucket) = (context.store.clone(), bucket.name.clone());
+    let find = move || {
         let mut orphans = Vec::new();
         for object in derived {
             let file = std::str::from_utf8(object.attributes()).ok();
             let file = file.and_then(|key| ObjectKey::parse(key).ok());
-            let is_there = match file {
+            let exists = match file {
                 Some(key) => store.get(&ObjectName::new(bucket.clone(), key))?.is_some(),
                 None => false,
             };
-            if !is_there {
+            if !exists {
                 orphans.push(object);
             }
         }
         Ok::<_, Error>(orphans)
     };
-    Ok(blocking(look).await?)
+    Ok(blocking(find).await?)
 }

@@ -29,8 +29,8 @@ pub struct RunningJob {
 
 impl RunningJobs {
     /// Registers a job with its earlier progress.
-    pub fn register(&self, id: JobId, sums: JobProgress) -> Arc<RunningJob> {
-        let job = Arc::new(RunningJob { progress: Mutex::new(sums), ..RunningJob::default() });
+    pub fn register(&self, id: JobId, progress: JobProgress) -> Arc<RunningJob> {
+        let job = Arc::new(RunningJob { progress: Mutex::new(progress), ..RunningJob::default() });
         self.running().insert(id, job.clone());
         job
     }

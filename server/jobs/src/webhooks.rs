@@ -1,7 +1,7 @@
 //! Webhook delivery: a task for each webhook with due events.
 //!
 //! Events are delivered one at a time, the oldest first, over one connection as long as it lasts. A failure ends the
-//! turn: after a back-off, delivery continues with the oldest due event, so that the order is preserved while a
+//! lease: after a back-off, delivery continues with the oldest due event, so that the order is preserved while a
 //! destination is unavailable for some minutes; an event that fails persistently is overtaken. Guarantees: uploads
 //! never wait for deliveries; messages are signed; logs contain hosts, never paths or queries. Non-goals: the queue
 //! (catalog), and permitted destinations (`outbound`).
@@ -17,8 +17,8 @@ use tokio::task::JoinSet;
 use usage::task::blocking;
 
 use self::message::WebhookMessage;
+use crate::Context;
 use crate::limits;
-use crate::state::AppState;
 
 const GONE: u16 = 410;
 /// Reason for disabling a webhook whose destination responded with 410.
@@ -37,45 +37,45 @@ pub struct TestResult {
 }
 
 /// Delivers due events, forever.
-pub async fn run_sender(app: AppState) {
-    let mut turns = JoinSet::new();
+pub async fn run_sender(context: Arc<Context>) {
+    let mut leases = JoinSet::new();
     loop {
-        start_due(&app, &mut turns);
+        start_due(&context, &mut leases);
         // Due times follow the clock, which may differ from that of the timer.
-        let look = async {
-            match app.catalog.has_events_waiting() {
+        let poll = async {
+            match context.catalog.has_events_waiting() {
                 true => tokio::time::sleep(limits::WEBHOOK_POLL_INTERVAL).await,
                 false => std::future::pending().await,
             }
         };
         tokio::select! {
-            Some(_) = turns.join_next() => {}
-            () = app.catalog.events_changed() => {}
-            () = look => {}
+            Some(_) = leases.join_next() => {}
+            () = context.catalog.events_changed() => {}
+            () = poll => {}
         }
     }
 }
 
 /// Delivers the currently due events, and returns when there are none.
-pub async fn deliver_due(app: &AppState) {
-    let mut turns = JoinSet::new();
+pub async fn deliver_due(context: &Arc<Context>) {
+    let mut leases = JoinSet::new();
     loop {
-        start_due(app, &mut turns);
-        if turns.join_next().await.is_none() {
+        start_due(context, &mut leases);
+        if leases.join_next().await.is_none() {
             return;
         }
     }
 }
 
 /// Sends a test message immediately, whether or not the webhook is enabled. `None` while too many tests are running.
-pub async fn test(app: &AppState, webhook: &Webhook) -> Option<TestResult> {
-    let _turn = app.webhook_tests.try_acquire().ok()?;
-    let message = WebhookMessage::test(app, webhook);
-    let began_ms = app.clock.monotonic_ms();
-    let posted = post(app, &mut None, webhook, &message).await;
-    let duration_ms = app.clock.monotonic_ms() - began_ms;
-    let answer = posted.as_ref().map(|answer| answer.text.clone()).unwrap_or_default();
-    Some(match posted.and_then(taken) {
+pub async fn test(context: &Context, webhook: &Webhook) -> Option<TestResult> {
+    let _permit = context.webhook_tests.try_acquire().ok()?;
+    let message = WebhookMessage::test(context, webhook);
+    let began_ms = context.clock.monotonic_ms();
+    let posted = post(context, &mut None, webhook, &message).await;
+    let duration_ms = context.clock.monotonic_ms() - began_ms;
+    let answer = posted.as_ref().map(|reply| reply.text.clone()).unwrap_or_default();
+    Some(match posted.and_then(acknowledged) {
         Ok(status) => TestResult { status: Some(status), error: None, answer, duration_ms },
         Err(DeliveryFailure { status, error, answer }) => {
             TestResult { status, error: Some(error), answer, duration_ms }
@@ -83,26 +83,26 @@ pub async fn test(app: &AppState, webhook: &Webhook) -> Option<TestResult> {
     })
 }
 
-fn start_due(app: &AppState, turns: &mut JoinSet<()>) {
-    while let Some(turn) = app.catalog.lease_delivery() {
-        turns.spawn(go_on(app.clone(), Arc::new(turn)));
+fn start_due(context: &Arc<Context>, leases: &mut JoinSet<()>) {
+    while let Some(lease) = context.catalog.lease_delivery() {
+        leases.spawn(deliver_leased(context.clone(), Arc::new(lease)));
     }
 }
 
-/// Sends the due events of one webhook, until one fails or its turn ends.
-async fn go_on(app: AppState, turn: Arc<DeliveryLease>) {
-    let mut line = None;
+/// Sends the due events of one webhook, until one fails or the lease ends.
+async fn deliver_leased(context: Arc<Context>, lease: Arc<DeliveryLease>) {
+    let mut connection = None;
     for _ in 0..limits::WEBHOOK_LEASE_EVENTS_MAX {
         let next = {
-            let turn = turn.clone();
-            blocking(move || turn.next()).await
+            let lease = lease.clone();
+            blocking(move || lease.next()).await
         };
-        let went_on = match next {
-            Ok(Some(letter)) => deliver(&app, &turn, &mut line, Arc::new(letter)).await,
+        let outcome = match next {
+            Ok(Some(due)) => deliver(&context, &lease, &mut connection, Arc::new(due)).await,
             Ok(None) => return,
             Err(error) => Err(error),
         };
-        match went_on {
+        match outcome {
             Ok(DeliveryOutcome::Done) => {}
             Ok(DeliveryOutcome::Failed) => return,
             Err(error) => {
@@ -119,38 +119,38 @@ enum DeliveryOutcome {
 }
 
 async fn deliver(
-    app: &AppState,
-    turn: &Arc<DeliveryLease>,
-    line: &mut Option<KeepAlive>,
-    letter: Arc<DueEvent>,
+    context: &Arc<Context>,
+    lease: &Arc<DeliveryLease>,
+    connection: &mut Option<KeepAlive>,
+    due: Arc<DueEvent>,
 ) -> Result<DeliveryOutcome, CatalogError> {
-    let message = WebhookMessage::for_event(app, &letter);
-    let posted = post(app, line, &letter.webhook, &message).await;
+    let message = WebhookMessage::for_event(context, &due);
+    let posted = post(context, connection, &due.webhook, &message).await;
     let retry_after = posted.as_ref().ok().filter(|it| schedule::should_back_off(it.status));
-    let retry_after = retry_after.and_then(|answer| answer.retry_after);
-    let noted = turn.clone();
-    let failure = match posted.and_then(taken) {
+    let retry_after = retry_after.and_then(|reply| reply.retry_after);
+    let leased = lease.clone();
+    let failure = match posted.and_then(acknowledged) {
         Ok(status) => {
-            blocking(move || noted.record_delivered(&letter, status)).await?;
-            app.metrics.webhooks_delivered.add(1);
+            blocking(move || leased.record_delivered(&due, status)).await?;
+            context.counters.webhooks_delivered.add(1);
             return Ok(DeliveryOutcome::Done);
         }
         Err(failure) => failure,
     };
-    let now_ms = app.clock.unix_ms();
+    let now_ms = context.clock.unix_ms();
     let asked_ms = retry_after.map_or(0, |it| schedule::retry_after_ms(it, now_ms));
-    let next = schedule::next_attempt(letter.event.attempts, now_ms, asked_ms, app.rng.next_u64());
-    app.metrics.webhooks_failed.add(1);
+    let next = schedule::next_attempt(due.event.attempts, now_ms, asked_ms, context.rng.next_u64());
+    context.counters.webhooks_failed.add(1);
     if let NextAttempt::DeadLetter = next {
-        app.metrics.webhooks_given_up.add(1);
+        context.counters.webhooks_given_up.add(1);
     }
-    let failures = turn.record_failure();
-    turn.back_off_until(schedule::backoff_until_ms(failures, next, now_ms).max(asked_ms));
-    log_failure(&letter, &failure, next);
-    let catalog = app.catalog.clone();
+    let failures = lease.record_failure();
+    lease.back_off_until(schedule::backoff_until_ms(failures, next, now_ms).max(asked_ms));
+    log_failure(&due, &failure, next);
+    let catalog = context.catalog.clone();
     blocking(move || {
-        let id = letter.webhook.id.clone();
-        noted.record_failed(&letter, &failure, next)?;
+        let id = due.webhook.id.clone();
+        leased.record_failed(&due, &failure, next)?;
         match failure.status {
             Some(GONE) => catalog.disable_webhook(&id, GONE_REASON),
             _ => Ok(()),
@@ -160,8 +160,8 @@ async fn deliver(
     Ok(DeliveryOutcome::Failed)
 }
 
-fn log_failure(letter: &DueEvent, failure: &DeliveryFailure, next: NextAttempt) {
-    let DueEvent { webhook, event, .. } = letter;
+fn log_failure(due: &DueEvent, failure: &DeliveryFailure, next: NextAttempt) {
+    let DueEvent { webhook, event, .. } = due;
     let (host, webhook) = (webhook.destination.origin().host(), webhook.id.as_str());
     let (event, error) = (event.id.as_str(), failure.error.as_str());
     match next {
@@ -175,13 +175,14 @@ fn log_failure(letter: &DueEvent, failure: &DeliveryFailure, next: NextAttempt) 
 }
 
 async fn post(
-    app: &AppState,
-    line: &mut Option<KeepAlive>,
+    context: &Context,
+    connection: &mut Option<KeepAlive>,
     webhook: &Webhook,
     message: &WebhookMessage,
 ) -> Result<HttpReply, DeliveryFailure> {
     let WebhookMessage { headers, body } = message;
-    let posted = app.webhook_client.post(line, &webhook.destination, headers, body.clone()).await;
+    let posted =
+        context.webhook_client.post(connection, &webhook.destination, headers, body.clone()).await;
     posted.map_err(|error| DeliveryFailure {
         status: None,
         error: error.to_string().chars().take(limits::WEBHOOK_ERROR_CHARS_MAX).collect(),
@@ -190,8 +191,8 @@ async fn post(
 }
 
 /// Returns whether a response acknowledges the message: any 2xx, and nothing else.
-fn taken(answer: HttpReply) -> Result<u16, DeliveryFailure> {
-    let HttpReply { status, text, .. } = answer;
+fn acknowledged(reply: HttpReply) -> Result<u16, DeliveryFailure> {
+    let HttpReply { status, text, .. } = reply;
     match status {
         200..=299 => Ok(status),
         300..=399 => Err(DeliveryFailure {

@@ -11,8 +11,8 @@ use protocol::error::ApiError;
 use tokio::time::timeout;
 use usage::task::blocking;
 
+use crate::Context;
 use crate::limits::LOG_SCAN_TIMEOUT;
-use crate::state::AppState;
 
 /// Scans the log for a request.
 ///
@@ -20,35 +20,35 @@ use crate::state::AppState;
 ///
 /// `overloaded` if the queue is full; `log_too_large` if [`LOG_SCAN_TIMEOUT`] is exceeded.
 pub async fn scan_log<T: Send + 'static>(
-    app: &AppState,
-    look: impl FnOnce(&Store, &mut ProgressCallback<'_>) -> engine::Result<T> + Send + 'static,
+    context: &Arc<Context>,
+    scan: impl FnOnce(&Store, &mut ProgressCallback<'_>) -> engine::Result<T> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let place = app.log_scan_queue.clone().try_acquire_owned();
-    let _place = place.map_err(|_| ApiError::overloaded(5))?;
-    let turn = timeout(LOG_SCAN_TIMEOUT, app.log_scan_lock.clone().acquire_owned()).await;
-    let turn = turn.ok().and_then(Result::ok).ok_or_else(|| ApiError::overloaded(5))?;
+    let queued = context.log_scan_queue.try_acquire();
+    let _queued = queued.map_err(|_| ApiError::overloaded(5))?;
+    let permit = timeout(LOG_SCAN_TIMEOUT, context.log_scan_permit()).await;
+    let permit = permit.ok().and_then(Result::ok).ok_or_else(|| ApiError::overloaded(5))?;
     // Dropped with the request, which cancels the scan.
-    let asking = Arc::new(());
-    let asked = Arc::downgrade(&asking);
-    let app = app.clone();
-    let began_ms = app.clock.monotonic_ms();
-    let looked = blocking(move || {
-        let _turn = turn;
+    let request = Arc::new(());
+    let waiting = Arc::downgrade(&request);
+    let context = context.clone();
+    let began_ms = context.clock.monotonic_ms();
+    let scanned = blocking(move || {
+        let _permit = permit;
         let mut is_late = false;
-        let looked = look(&app.store, &mut |_| {
-            let passed_ms = app.clock.monotonic_ms().saturating_sub(began_ms);
+        let scanned = scan(&context.store, &mut |_| {
+            let passed_ms = context.clock.monotonic_ms().saturating_sub(began_ms);
             is_late |= passed_ms > LOG_SCAN_TIMEOUT.as_millis() as u64;
-            match is_late || asked.strong_count() == 0 || app.is_draining() {
+            match is_late || waiting.strong_count() == 0 || context.is_draining() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         });
-        (looked, is_late)
+        (scanned, is_late)
     });
-    let looked = looked.await;
-    drop(asking);
-    match looked {
+    let scanned = scanned.await;
+    drop(request);
+    match scanned {
         (Err(Error::Cancelled), true) => Err(ApiError::log_too_large()),
-        (looked, _) => Ok(looked?),
+        (scanned, _) => Ok(scanned?),
     }
 }
