@@ -25,8 +25,9 @@ use engine::clock::SystemClock;
 use engine::rng::SystemRng;
 use engine::{Create, OpenOptions, Store, Verification};
 use listener::accept::Shutdown;
-use server::config::Layer;
-use server::{Config, InheritedSockets, ServeOptions};
+use server::{InheritedSockets, ServeOptions};
+use service::Config;
+use service::config::Layer;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 

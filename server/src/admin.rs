@@ -9,10 +9,10 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::{Request, Response};
 use protocol::error::{ApiError, ErrorFormat};
+use service::finish_response::finish_response;
+use service::state::AppState;
 
-use crate::finish_response::finish_response;
 use crate::routes::{Endpoint, RouteTable};
-use crate::state::AppState;
 
 /// Admin service without a socket. Cheap to clone.
 #[derive(Clone)]

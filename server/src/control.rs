@@ -37,6 +37,7 @@ use listener::incoming_body::IncomingBody;
 use listener::options::ConnectionOptions;
 use protocol::error::{ApiError, ErrorFormat};
 use serde::{Deserialize, Serialize};
+use service::state::AppState;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedMutexGuard, watch};
 use usage::task::blocking;
@@ -50,7 +51,6 @@ use crate::management::{
     AdminRequest, AdminResponse, Direction, ObjectRequest, ProgressView, WebhookRequest, execute,
     webhook_id,
 };
-use crate::state::AppState;
 
 /// File name of the socket in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";

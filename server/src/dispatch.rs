@@ -17,20 +17,20 @@ use protocol::object_path::ObjectPath;
 use protocol::reserved_paths::is_dashboard_path;
 use protocol::response_headers::{allow_no_origin, preflight_response};
 use protocol::tus_headers::option_headers;
+use service::admission::admit;
+use service::config::Scheme;
+use service::cors::CorsHeaders;
+use service::delivery::deliver;
+use service::finish_response::finish_response;
+use service::request_context::{RequestContext, RoutedContext, RoutedPath};
+use service::state::AppState;
 use usage::bucket_counters::BucketCounters;
 use usage::registry::ServerCounters;
 use usage::rejection::{AuthFailure, Limited};
 use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
 use usage::spans::{RequestSpan, record_request, record_response, record_route};
 
-use crate::admission::admit;
-use crate::config::Scheme;
-use crate::cors::CorsHeaders;
-use crate::delivery::deliver;
-use crate::finish_response::finish_response;
-use crate::request_context::{RequestContext, RoutedContext, RoutedPath};
 use crate::routes::{Endpoint, Entry, Route, RouteTable, is_reserved_path};
-use crate::state::AppState;
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct HttpService {
     state: AppState,
     routes: Arc<RouteTable>,
     #[cfg(feature = "s3")]
-    gateway: crate::s3::S3Gateway,
+    gateway: s3::S3Gateway,
 }
 
 impl HttpService {
@@ -47,7 +47,7 @@ impl HttpService {
         Self {
             routes: Arc::new(RouteTable::new(state.config().metrics_token.is_some())),
             #[cfg(feature = "s3")]
-            gateway: crate::s3::S3Gateway::new(state.clone()),
+            gateway: s3::S3Gateway::new(state.clone()),
             state,
         }
     }
@@ -241,7 +241,7 @@ fn preflight(head: &Parts, cors: &CorsHeaders, allow: Option<&str>) -> Response<
         return cors.preflight().map_or_else(IntoResponse::into_response, |it| it.map(Body::from));
     }
     #[cfg(feature = "s3")]
-    if crate::s3::is_signed_address(&head.uri) && !head.headers.contains_key(header::ORIGIN) {
+    if s3::is_signed_address(&head.uri) && !head.headers.contains_key(header::ORIGIN) {
         return ApiError::incomplete_preflight().into_response();
     }
     let mut response = preflight_response(&head.headers).map(Body::from);

@@ -1,247 +1,50 @@
-//! Limits of the HTTP side, each with its source.
-//!
-//! "Spec 8" is section 8 of the service's specification, "clients 3.2" a section of the study of real clients; a limit
-//! without a source is our own choice. Sizes are in bytes. A configurable limit has its default here and a field in the
-//! configuration. Non-goals: limits of names and objects, which the engine defines.
+//! Limits of the endpoints and of maintenance, each with its source where it has one (`service::limits`). Sizes are in
+//! bytes.
 
 pub mod control;
 
 use std::time::Duration;
 
-/// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
-pub const BODY_BYTES_MAX: u64 = 104_857_600;
-/// Largest request body that an operator may configure. Clients 3.2.
-pub const CONFIGURED_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
-/// Largest request body on the premium endpoint. Clients 3.2, 13.14.
-pub const UPLOAD_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
+use service::limits::MIB;
+
 /// Maximum subfolders that `trug du` lists.
 pub const USAGE_FOLDERS_MAX: usize = 10_000;
-
 /// Assumed copy rate of a compaction for time estimates, in bytes per second: what a disk achieves that is read,
 /// verified and written under other load.
 pub const COMPACTION_BYTES_PER_SECOND_EXPECTED: u64 = 100 * MIB;
-
-/// Maximum bytes of all tags of a bucket.
-pub const BUCKET_TAGS_BYTES_MAX: usize = 12 * 1_024;
-
-/// Maximum concurrent password hashes: each takes 19 MiB and a tenth of a second of a processor.
-pub const PASSWORD_HASHES_CONCURRENT_MAX: usize = 2;
-/// Maximum password hashes that wait; more are rejected immediately.
-pub const PASSWORD_HASHES_QUEUED_MAX: usize = 64;
-/// Lifetime of the device cookie of a browser in which an account has signed in.
-pub const DEVICE_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Maximum accounts listed by the check of a set-up link.
 pub const SET_UP_ACCOUNTS_MAX: usize = 20;
-/// Lifetime of a set-up link.
-pub const SETUP_LINK_LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// Maximum wrong passwords per minute from one address.
-pub const FAILED_SIGN_INS_PER_MINUTE: u32 = 20;
-/// Burst size of wrong passwords for one account name.
-pub const FAILED_SIGN_INS_PER_NAME_BURST: u32 = 10;
-/// Time after which one more wrong password is allowed for an account name.
-pub const FAILED_SIGN_IN_REFILL_INTERVAL: Duration = Duration::from_secs(30);
-/// Maximum dashboard hosts besides that of the public URL.
-pub const DASHBOARD_HOSTS_MAX: usize = 32;
-
-/// Recent uploads that are remembered per bucket.
-pub const RECENT_UPLOADS_MAX: usize = 12;
 /// Interval of persisting the last-used times of API keys, and of retrying failed removals.
 pub const CATALOG_MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Maximum lifetime of a presigned token or URL. Spec 8.
-pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
-/// Default lifetime of a presigned token or URL. Spec 4.4, clients 3.4.
-pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
 /// Largest expiry that counts seconds from now; a larger one counts from 1970. Clients 3.4.
 pub const PRESIGN_RELATIVE_SECONDS_MAX: f64 = 1e9;
 /// Smallest expiry that counts milliseconds since 1970. Clients 3.4.
 pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
-/// Maximum lifetime of a download link.
-pub const DOWNLOAD_LINK_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
 /// Interval of deleting expired used tokens and checking whether to rotate the signing key.
 pub const PRESIGN_SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
-/// Maximum and default page size of a listing. Spec 8.
-pub const LIST_KEYS_MAX: usize = 1_000;
 /// Default page size of a search. Spec 8.
 pub const SEARCH_HITS_DEFAULT: usize = 20;
-/// Maximum page size of a search. Clients 3.5.
-pub const SEARCH_HITS_MAX: usize = 1_000;
-/// Maximum searches that wait; more are rejected immediately.
-pub const SEARCHES_QUEUED_MAX: usize = 512;
-/// Maximum waiting time of a search, which is then rejected.
-pub const SEARCH_QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum run time of a search in milliseconds, after which it is cancelled.
 pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
-
-/// Maximum declared bytes of the unfinished uploads of one account: four of the largest files.
-pub const UNFINISHED_BYTES_MAX: u64 = 4 * engine::limits::OBJECT_BYTES_MAX;
-
-/// Maximum files of an upload whose names are looked up on the async worker, as for a GET; more are looked up on a
-/// blocking thread.
-pub const INLINE_LOOKUPS_MAX: usize = 4;
-
-/// Maximum max-age of HSTS: two years, which HSTS preload lists ask for.
-pub const HSTS_MAX: Duration = Duration::from_secs(2 * 365 * 24 * 60 * 60);
-/// Maximum configurable drain time.
-pub const DRAIN_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Default minimum retention of deleted or replaced large files, unless space runs short: long enough to notice a
-/// mistake, and short enough that an operator who deletes to free space sees the effect on the same day.
-pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);
-/// Maximum configurable undelete window.
-pub const UNDELETE_WINDOW_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-
-/// Uploads per minute on the plan Free, and burst size. Spec 8.
-pub const UPLOADS_PER_MINUTE_FREE: u32 = 100;
-/// Uploads per minute on the plan Starter, and burst size. Spec 8.
-pub const UPLOADS_PER_MINUTE_STARTER: u32 = 300;
-/// Uploads per minute on the plan Pro, and burst size. Spec 8.
-pub const UPLOADS_PER_MINUTE_PRO: u32 = 1_000;
-/// Default uploads per minute on the plan Business, and burst size, which spec 8 leaves to the operator.
-pub const UPLOADS_PER_MINUTE_BUSINESS: u32 = 10_000;
-/// Requests per minute of an account, not counting uploads and delivery. Spec 8 ("per user").
-pub const MANAGEMENT_PER_MINUTE: u32 = 1_000;
-/// Divisor of the rate limits of a throttled account. Clients 13.13.
-pub const THROTTLED_DIVISOR: u32 = 10;
-/// Default for invalid API keys per minute from one address. Clients 8.2.
-pub const FAILED_AUTHENTICATIONS_PER_MINUTE: u32 = 60;
-/// Default for requests per second from one address. Product 0.
-pub const ADDRESS_REQUESTS_PER_SECOND: u32 = 2_000;
-/// Default burst size of the per-address request limit. Product 0.
-pub const ADDRESS_REQUESTS_BURST: u32 = 10_000;
-/// Maximum addresses in each rate-limit table: 1.1 MiB. At the limit, those with the fewest requests are evicted.
-pub const RATE_LIMIT_IPS_MAX: usize = 65_536;
-/// Highest rate that an operator may configure.
-pub const CONFIGURED_RATE_MAX: u32 = 1_000_000;
-/// Interval of dropping idle accounts from the rate-limit tables.
-pub const RATE_LIMIT_PRUNE_INTERVAL: Duration = Duration::from_secs(60);
-
 /// Interval of the fair-use sweep, if enabled.
 pub const FAIR_USE_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Slots of the response-header cache: up to 2 KiB each.
-pub const HEADER_CACHE_ENTRIES_MAX: usize = 2_048;
-
 /// Interval of logging newly detected corruption.
 pub const CORRUPTION_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-
-/// Maximum unfinished resumable uploads of one account.
-pub const TUS_PENDING_MAX: usize = 1_000;
 /// Interval in bytes at which an incoming resumable upload is made durable.
 pub const TUS_SYNC_EVERY_BYTES: u64 = 64 * MIB;
-/// Bytes of a large upload that are written at a time, on a blocking thread.
-pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
-/// Threads that write large uploads concurrently; more wait. Each has buffers, and memory that its allocator retains.
-pub const UPLOAD_WRITES_MAX: usize = 8;
-
-/// Largest XML body of an S3 client: a list of all parts of an upload, or of a thousand keys.
-#[cfg(feature = "s3")]
-pub const S3_XML_BYTES_MAX: usize = 4 * 1_024 * 1_024;
-/// Maximum parts of a multipart upload (S3 API).
-#[cfg(feature = "s3")]
-pub const S3_PARTS_MAX: u32 = 10_000;
-/// Smallest part of a multipart upload, except the last one.
-#[cfg(feature = "s3")]
-pub const S3_PART_BYTES_MIN: u64 = 5 * 1_024 * 1_024;
-/// Maximum time for assembling parts before the response head is sent, after which the body keeps the connection alive.
-#[cfg(feature = "s3")]
-pub const S3_COMPLETE_KEEPALIVE_DELAY: Duration = Duration::from_secs(5);
-
 /// Interval of deleting old dead letters.
 pub const WEBHOOK_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
-
-/// Minimum characters of a secret in the configuration.
-pub const SECRET_CHARS_MIN: usize = 16;
-/// Maximum characters of a secret in the configuration.
-pub const SECRET_CHARS_MAX: usize = 256;
-/// Maximum bytes of a secret file.
-pub const SECRET_FILE_BYTES_MAX: u64 = 4 * KIB;
-
 /// Interval of persisting usage counters, in minutes: the maximum that a crash loses.
 pub const USAGE_WRITE_INTERVAL_MINUTES: u64 = 10;
-
 /// Default page size of the audit log.
 pub const AUDIT_PAGE_DEFAULT: usize = 100;
 /// Maximum page size of the audit log.
 pub const AUDIT_PAGE_MAX: usize = 500;
-
 /// Maximum segments that the storage page lists.
 pub const STORAGE_SEGMENTS_MAX: usize = 500;
-
 /// Maximum URLs of one import job.
 pub const IMPORT_URLS_MAX: usize = 500;
 /// Maximum bytes of the URLs in a job record; the rest of the record is for the results.
 pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
 pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
-
-/// Maximum queued image jobs; more are rejected.
-pub const IMAGE_JOBS_QUEUED_MAX: usize = 256;
-/// Maximum waiting time of an image job.
-pub const IMAGE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Expected milliseconds of an image job from which it leaves one thread to shorter jobs.
-pub const IMAGE_LONG_JOB_MS: u64 = 100;
-/// Maximum restarts of an image job that was cancelled just when a request joined it.
-pub const IMAGE_JOBS_RETRIED_MAX: usize = 4;
-/// Bytes that are read of an image file at first: they contain the header, unless a camera put a preview before it.
-pub const IMAGE_HEAD_BYTES: u64 = 128 * KIB;
-/// Cached image headers and failed image jobs: some hundred bytes each.
-pub const IMAGE_HEADER_CACHE_ENTRIES: usize = 20_000;
-/// Time for which a failed image is not retried.
-pub const IMAGE_FAILURE_CACHE_TTL: Duration = Duration::from_secs(10 * 60);
-/// Default size of the variant cache on the disk.
-pub const VARIANTS_BYTES_MAX: u64 = 5 * 1_024 * MIB;
-/// Maximum cached variants of one file; further ones are rendered for each request.
-pub const VARIANTS_PER_OBJECT_MAX: usize = 64;
-/// Variants that are read at a time when the server starts.
-pub const VARIANTS_PAGE: usize = 1_000;
-/// Variants that are removed in one batch.
-pub const VARIANTS_BATCH: usize = 500;
-/// Interval of removing variants of deleted files.
-pub const VARIANTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Longer side of a thumbnail, in pixels. Clients 3.2.
-pub const THUMBNAIL_SIDE_MAX: u32 = 400;
-/// Quality of a thumbnail. Clients 3.2.
-pub const THUMBNAIL_QUALITY: u8 = 78;
-/// Maximum time that a request waits for the thumbnails of all its files; the rest get none.
-pub const THUMBNAILS_TIMEOUT: Duration = Duration::from_secs(20);
-/// Default image processing time of one address, in milliseconds of CPU per second: a few images at any moment, and
-/// after a pause, with the burst, a page of a thousand thumbnails of photographs at about 60 ms each.
-pub const IMAGE_MS_PER_SECOND_PER_ADDRESS: u32 = 250;
-/// Default image processing time of one bucket, in milliseconds of CPU per second: one processor, which leaves the rest
-/// to others.
-pub const IMAGE_MS_PER_SECOND_PER_BUCKET: u32 = 1_000;
-/// Burst of the image processing limits, as time at the full rate.
-pub const IMAGE_BURST_WINDOW: Duration = Duration::from_secs(5 * 60);
-/// Inverse of the share of the machine's memory for all image processing at once.
-pub const IMAGE_MEMORY_DIVISOR: u64 = 4;
-
-const KIB: u64 = 1_024;
-pub const MIB: u64 = 1_024 * KIB;
-
-const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
-const _: () = assert!(
-    2 * catalog::limits::BUCKET_LIST_MAX * (catalog::limits::CATALOG_TEXT_BYTES_MAX + 8)
-        + BUCKET_TAGS_BYTES_MAX
-        + catalog::limits::CORS_RULES_BYTES_MAX
-        + 3 * 1_024
-        < engine::limits::FACT_BYTES_MAX
-);
-const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
-const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
-const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
-const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > PRESIGN_SECONDS_MAX);
-const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DEVICE_LIFE.as_secs());
-const _: () =
-    assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
-const _: () = assert!(protocol::limits::FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
-const _: () =
-    assert!(2 * protocol::limits::FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
-const _: () = assert!(SEARCH_HITS_MAX <= search::limits::WINDOW_MAX);
-const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
-const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
-const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);
-const _: () = assert!(
-    listener::limits::HEADER_READ_TIMEOUT.as_secs() <= 10
-        && protocol::limits::BODY_THROUGHPUT_WINDOW.as_secs() <= 10
-);

@@ -16,10 +16,15 @@ use protocol::error::ApiError;
 use protocol::object_path::ObjectPath;
 use protocol::query::Query;
 use protocol::reserved_paths;
+#[cfg(feature = "s3")]
+use s3;
+use service::admission::Access;
+use service::auth::presents_key;
+use service::path_params::PathParams;
+use service::state::AppState;
+use service::upload;
 use usage::operation::Operation;
 
-use crate::admission::Access;
-use crate::auth::presents_key;
 use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
@@ -27,11 +32,6 @@ use crate::handlers::{
     presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus,
     usage_history, usage_report, webhooks,
 };
-use crate::path_params::PathParams;
-#[cfg(feature = "s3")]
-use crate::s3;
-use crate::state::AppState;
-use crate::upload;
 
 /// Response of a handler, boxed because handlers differ in their futures.
 pub type HandlerFuture = std::pin::Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -455,7 +455,7 @@ mod tests {
             }
         }
         let metrics = table.find(&Method::GET, "/-/metrics");
-        assert!(matches!(metrics, Endpoint::Own(route, _) if route.path == "/-/{*path}"));
+        assert!(matches!(metrics, Endpoint::Own(route, _) if route.path == "/-/{view}"));
     }
 
     #[test]

@@ -5,9 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use listener::accept::listen;
+use service::config::Config;
 use tokio::net::TcpListener;
-
-use crate::config::Config;
 
 /// Inherited listening sockets, used instead of opening new ones.
 #[derive(Debug, Default)]

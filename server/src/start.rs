@@ -26,17 +26,17 @@ use listener::options::ConnectionOptions;
 use listener::tls::{TlsConfigCell, TlsIdentity};
 use protocol::destination::Scheme;
 use protocol::public_url::PublicUrl;
+use service::config::Config;
+use service::state::AppState;
 use tokio::sync::{mpsc, oneshot, watch};
 use usage::registry::ListenerKind;
 use usage::spans::OtlpSpanExporter;
 use usage::task::blocking;
 
 use crate::admin::AdminService;
-use crate::config::Config;
 use crate::control::ControlSocket;
 use crate::dispatch::HttpService;
 use crate::sockets::{InheritedSockets, ListenError, Socket, Sockets};
-use crate::state::AppState;
 use crate::upkeep::BackgroundTasks;
 
 /// Inputs of a server.

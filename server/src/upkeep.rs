@@ -10,6 +10,7 @@ use catalog::{Catalog, CatalogError};
 use jobs::fair_use::sweep;
 use jobs::scheduler::run_scheduler;
 use jobs::webhooks::run_sender;
+use service::state::AppState;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use usage::bucket_counters::MINUTE_MS;
@@ -17,8 +18,6 @@ use usage::task::blocking;
 
 use crate::damage_log::log_corruption;
 use crate::handlers::tus;
-use crate::limits;
-use crate::state::AppState;
 
 /// Running background tasks.
 pub(crate) struct BackgroundTasks {
@@ -81,7 +80,7 @@ async fn keep_presigned(catalog: Catalog) {
             Ok(_) => {}
             Err(error) => tracing::warn!("failed to delete used tokens: {error}"),
         }
-        tokio::time::sleep(limits::PRESIGN_SWEEP_INTERVAL).await;
+        tokio::time::sleep(crate::limits::PRESIGN_SWEEP_INTERVAL).await;
     }
 }
 
@@ -92,7 +91,7 @@ async fn keep_fair_use(app: AppState) {
         if let Err(error) = blocking(move || sweep(&catalog)).await {
             tracing::warn!(%error, "fair-use sweep failed");
         }
-        tokio::time::sleep(limits::FAIR_USE_SWEEP_INTERVAL).await;
+        tokio::time::sleep(crate::limits::FAIR_USE_SWEEP_INTERVAL).await;
     }
 }
 
@@ -103,7 +102,7 @@ async fn keep_dead_letters(catalog: Catalog) {
         if let Err(error) = blocking(move || work.sweep_dead_letters()).await {
             tracing::warn!(%error, "failed to delete old dead letters");
         }
-        tokio::time::sleep(limits::WEBHOOK_SWEEP_INTERVAL).await;
+        tokio::time::sleep(crate::limits::WEBHOOK_SWEEP_INTERVAL).await;
     }
 }
 
@@ -116,7 +115,7 @@ async fn keep_traffic(catalog: Catalog) {
         let work = catalog.clone();
         let done = blocking(move || {
             work.advance_usage();
-            if minute.is_multiple_of(limits::USAGE_WRITE_INTERVAL_MINUTES) {
+            if minute.is_multiple_of(crate::limits::USAGE_WRITE_INTERVAL_MINUTES) {
                 work.write_usage()?;
                 work.compact_usage()?;
             }
@@ -144,6 +143,6 @@ async fn keep_catalog(catalog: Catalog) {
         if let Err(error) = done.await {
             tracing::warn!(%error, "catalog maintenance failed; will retry");
         }
-        tokio::time::sleep(limits::CATALOG_MAINTENANCE_INTERVAL).await;
+        tokio::time::sleep(crate::limits::CATALOG_MAINTENANCE_INTERVAL).await;
     }
 }

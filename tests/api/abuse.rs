@@ -3,8 +3,8 @@
 use axum::body::Body;
 use http::Method;
 use listener::options::ConnectionOptions;
-use server::config::Config;
 use server::management::BucketSettings;
+use service::config::Config;
 use tests::wire::Listening;
 use tests::{Browser, Client, Form, PASSWORD, Reply, World};
 

@@ -1,8 +1,8 @@
 //! Disk with less free space than the reserve: uploads return 507, everything else works; and a failing disk.
 
 use engine::disk::faults::{Fault, FaultRule, Operation};
-use server::Config;
 use server::management::{AdminRequest, AdminResponse, ApiKeySettings, BucketSettings};
+use service::Config;
 use tests::{Form, World};
 
 const RESERVE_BYTES: u64 = 1 << 30;

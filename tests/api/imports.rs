@@ -6,8 +6,8 @@ use catalog::{JobId, Scope};
 use engine::disk::sim::LossPolicy;
 use protocol::destination::Origin;
 use serde_json::{Value, json};
-use server::config::Config;
 use server::management::{ApiKeySettings, BucketSettings};
+use service::config::Config;
 use tests::{Client, Receiver, Scripted, World};
 
 use crate::jobs::{Worker, begin, ended};

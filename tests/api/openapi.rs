@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::Value;
-use server::config::{Config, Layer};
+use service::config::{Config, Layer};
 use sha2::{Digest, Sha256};
 use tests::World;
 
@@ -77,7 +77,7 @@ async fn openapi_document_covers_all_routes() {
     let (world, _) = World::with_bucket_and(1, Config::new(layer).unwrap());
     let described = described();
     let mut served = BTreeMap::new();
-    for route in routes() {
+    for route in routes().into_iter().filter(|route| !DISPATCHED.contains(&&**route)) {
         let path = route.replace("{bucket}", "photos").replace(['{', '}'], "");
         // No address supports this method: each responds with its own methods.
         let method = Method::from_bytes(b"BREW").unwrap();

@@ -4,8 +4,8 @@ use axum::body::Body;
 use catalog::{Access, Plan};
 use http::Method;
 use serde_json::json;
-use server::Config;
 use server::management::{ApiKeySettings, BucketSettings};
+use service::Config;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, World};
 

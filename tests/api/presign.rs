@@ -5,8 +5,8 @@ use axum::body::Body;
 use catalog::{FairUseStanding, Scope};
 use http::Method;
 use serde_json::{Value, json};
-use server::Config;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
+use service::Config;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
 

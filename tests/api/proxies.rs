@@ -4,8 +4,8 @@ use axum::body::Body;
 use catalog::Access;
 use http::Method;
 use listener::ip_network::Network;
-use server::config::Config;
 use server::management::BucketSettings;
+use service::config::Config;
 use tests::{Client, Reply, World};
 
 const PROXY: &str = "10.0.0.1";

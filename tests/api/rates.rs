@@ -3,8 +3,8 @@
 use axum::body::Body;
 use catalog::{FairUseStanding, Plan, Role};
 use http::Method;
-use server::config::Config;
 use server::management::{AccountSettings, ApiKeySettings, BucketSettings};
+use service::config::Config;
 use tests::{Client, Form, Reply, World};
 
 const MINUTE_MS: u64 = 60_000;

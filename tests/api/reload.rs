@@ -4,7 +4,7 @@ use axum::body::Body;
 use catalog::Plan;
 use http::Method;
 use listener::ip_network::Network;
-use server::config::Config;
+use service::config::Config;
 use tests::{Form, World};
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use axum::body::Body;
 use catalog::Scope;
 use http::Method;
 use serde_json::{Value, json};
-use server::limits::SEARCHES_QUEUED_MAX;
 use server::management::{ApiKeySettings, BucketSettings};
+use service::limits::SEARCHES_QUEUED_MAX;
 use tests::{Client, Reply, World};
 
 async fn search(client: &Client, query: &str) -> Value {

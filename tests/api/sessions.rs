@@ -72,7 +72,7 @@ async fn session_grants_the_access_of_its_account() {
 
 #[tokio::test]
 async fn rate_limit_applies_to_sessions_as_to_keys() {
-    let (world, _) = World::with_bucket_and(1, server::config::Config::default());
+    let (world, _) = World::with_bucket_and(1, service::config::Config::default());
     let ann = Browser::signed_in(&world, "ann").await;
     for count in 0..100 {
         let reply = upload(&world, &ann, "/photos/a.txt?overwrite=1").await;
@@ -286,7 +286,7 @@ async fn duplicate_session_cookies_are_rejected() {
 
 #[tokio::test]
 async fn dashboard_answers_only_on_its_own_host_names() {
-    let config = server::config::Config {
+    let config = service::config::Config {
         dashboard_hosts: vec!["files.internal".into()],
         plan_rates: false,
         ..Default::default()

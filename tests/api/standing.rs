@@ -3,11 +3,11 @@
 use axum::body::Body;
 use catalog::{Catalog, ChangedBy, FairUseStanding, Plan, Role};
 use http::Method;
-use server::config::Config;
 use server::management::{
     AccountSettings, AccountView, AdminRequest, AdminResponse, ApiKeySettings, BucketSettings,
     StandingStepView, SweepReportView, standing_changes,
 };
+use service::config::Config;
 use tests::{Client, Form, World};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;

@@ -1,7 +1,7 @@
 //! State of the store and its disk: `API.md`, Storage.
 
 use serde_json::{Value, json};
-use server::config::{Layer, Sources};
+use service::config::{Layer, Sources};
 use tests::{Client, World};
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::json;
-use server::Config;
 use server::management::BucketSettings;
+use service::Config;
 use tests::{Client, Form, Reply, World};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";

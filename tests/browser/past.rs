@@ -17,10 +17,10 @@ use jobs::webhooks::deliver_due;
 use protocol::destination::Origin;
 use protocol::public_url::PublicUrl;
 use serde_json::{Value, json};
-use server::config::Config;
 use server::dispatch::HttpService;
 use server::management::{AccountSettings, AdminRequest, AdminResponse, ApiKeySettings, execute};
-use server::state::AppState;
+use service::config::Config;
+use service::state::AppState;
 use tests::{Client, DataFolder};
 
 /// Length of the history in days.

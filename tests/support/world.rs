@@ -12,13 +12,13 @@ use engine::disk::sim::SimDisk;
 use engine::rng::{Rng, SeededRng};
 use engine::{Create, Environment, OpenOptions, Store};
 use protocol::public_url::PublicUrl;
-use server::config::Config;
 use server::dispatch::HttpService;
 use server::management::{
     AccountSettings, AdminRequest, AdminResponse, ApiKeyIssuedView, ApiKeySettings, BucketOwner,
     BucketSettings, execute,
 };
-use server::state::AppState;
+use service::config::Config;
+use service::state::AppState;
 
 use crate::Client;
 

@@ -9,7 +9,6 @@ use server::management::{AdminRequest, ApiKeySettings};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 use crate::names::Id;
-#[cfg(feature = "s3")]
 use crate::s3_credentials;
 use crate::units;
 use crate::value_parsers;
@@ -29,7 +28,6 @@ pub(crate) enum Command {
     )]
     List(List),
     /// Show the S3 credentials of an API key.
-    #[cfg(feature = "s3")]
     #[command(after_help = exit::help("trug apikey s3 abcdefghijklmnop --data data"))]
     S3(One),
     /// Revoke an API key.
@@ -67,7 +65,6 @@ pub(crate) struct Create {
     /// Expiry: a duration such as 30d, a date, or "never".
     #[arg(long, value_name = "WHEN", alias = "expires-at", value_parser = units::expiry)]
     expires: Option<String>,
-    #[cfg(feature = "s3")]
     #[command(flatten)]
     s3: s3_credentials::Args,
 }
@@ -96,15 +93,11 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             let Create { store, account, name, scopes, bucket, prefix, .. } = create;
             let settings = ApiKeySettings { name, scopes, bucket, prefix, expires_at };
             let request = AdminRequest::CreateApiKey { account, settings };
-            #[cfg(feature = "s3")]
-            return create.s3.perform(&store, request);
-            #[cfg(not(feature = "s3"))]
-            perform(&store, request)
+            create.s3.perform(&store, request)
         }
         Command::List(List { store, account }) => {
             perform(&store, AdminRequest::ListApiKeys { account })
         }
-        #[cfg(feature = "s3")]
         Command::S3(One { store, id }) => {
             perform(&store, AdminRequest::ShowS3Credentials { id: id.get() })
         }

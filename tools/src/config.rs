@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use engine::clock::{Clock, SystemClock};
-use server::config::{ENV_PREFIX, EffectiveSetting, SettingDefault, settings};
+use service::config::{ENV_PREFIX, EffectiveSetting, SettingDefault, settings};
 
 use crate::exit::{self, Failure};
 use crate::{output, settings as sources};

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use catalog::CatalogError;
 use jobs::archive::ImportReport;
 use server::ServeError;
-use server::config::ConfigError;
 use server::control::ControlError;
 use server::management::AdminResponse;
+use service::config::ConfigError;
 
 /// Exit codes as shown in every help text.
 pub(crate) const CODES: &str =

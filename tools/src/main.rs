@@ -42,7 +42,6 @@ mod presign;
 mod progress;
 mod reload;
 mod rm;
-#[cfg(feature = "s3")]
 mod s3_credentials;
 mod scrub;
 mod serve;
@@ -197,7 +196,7 @@ mod tests {
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
         // `apikey s3` is a command of the S3 API.
-        assert_eq!(leaves, if cfg!(feature = "s3") { 56 } else { 55 });
+        assert_eq!(leaves, 56);
     }
 
     #[test]

@@ -20,8 +20,8 @@ use engine::recovery::RecoveryReport;
 use engine::rng::SystemRng;
 use engine::{Create, Error, OpenOptions, Store};
 use server::control::{self, ControlError};
-use server::limits;
 use server::management::{AdminRequest, AdminResponse, execute};
+use service::limits;
 
 use crate::cancel_signal::Interrupt;
 use crate::exit::{self, Exit, Failure};

@@ -21,7 +21,6 @@ use server::management::{
     OrganisationView, StandingStepView, SweepReportView,
 };
 
-#[cfg(feature = "s3")]
 use server::management::S3CredentialsView;
 
 use self::audit::{audit_note, audit_text};
@@ -163,7 +162,6 @@ fn text_of(reply: &AdminResponse, wide: bool) -> String {
             format!("deleted the organisation {}\n", plain(&deleted.id))
         }
         AdminResponse::ApiKeyIssued(ApiKeyIssuedView { key, .. }) => format!("{}\n", plain(key)),
-        #[cfg(feature = "s3")]
         AdminResponse::S3Credentials(S3CredentialsView { access_key_id, secret_access_key }) => {
             let (id, secret) = (plain(access_key_id), plain(secret_access_key));
             format!("AWS_ACCESS_KEY_ID={id}\nAWS_SECRET_ACCESS_KEY={secret}\n")
@@ -421,7 +419,6 @@ fn json_of(reply: &AdminResponse) -> Result<String, Failure> {
         AdminResponse::Organisations(it) => document(it),
         AdminResponse::OrganisationDeleted(it) => document(it),
         AdminResponse::ApiKeyIssued(it) => document(it),
-        #[cfg(feature = "s3")]
         AdminResponse::S3Credentials(it) => document(it),
         AdminResponse::ApiKey(it) => document(it),
         AdminResponse::ApiKeys(it) => document(it),

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use engine::clock::{Clock, SystemClock};
 use listener::accept::Shutdown;
-use server::config::{ActiveConfig, Reloaded, TlsFiles};
-use server::{Config, ConfigChange};
+use server::ConfigChange;
+use service::Config;
+use service::config::{ActiveConfig, Reloaded, TlsFiles};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use listener::tls::{CertificateError, TlsIdentity};
 use outbound::trust_anchors::TrustAnchors;
-use server::Config;
-use server::config::{ENV_PREFIX, Layer, Sources, StringList, TlsFiles};
-use server::limits::SECRET_FILE_BYTES_MAX;
+use service::Config;
+use service::config::{ENV_PREFIX, Layer, Sources, StringList, TlsFiles};
+use service::limits::SECRET_FILE_BYTES_MAX;
 
 use crate::exit::Failure;
 

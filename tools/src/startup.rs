@@ -11,8 +11,8 @@ use engine::Store;
 use engine::recovery::RecoveryReport;
 use protocol::public_url::PublicUrl;
 use server::StartupReport;
-use server::config::Scheme;
-use server::limits::SETUP_LINK_LIFETIME;
+use service::config::Scheme;
+use service::limits::SETUP_LINK_LIFETIME;
 
 use crate::output::{count_text, plain};
 use crate::units::bytes_text;

@@ -6,7 +6,7 @@ use engine::clock::{Clock, SystemClock};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
-use server::config::{SIZE_UNITS, parse_bytes, parse_seconds};
+use service::config::{SIZE_UNITS, parse_bytes, parse_seconds};
 
 /// Size limit: bytes with a unit such as `500MB`, `512MiB` or `10G`, or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,12 +18,12 @@
 
 pub mod archive;
 pub mod compaction;
-pub mod context;
+mod context;
 pub mod fair_use;
 pub mod limits;
 pub mod log_scan;
 pub mod object_operations;
-pub mod running_jobs;
+mod running_jobs;
 pub mod scheduler;
 pub mod services;
 pub mod thumbnail_object;

@@ -18,25 +18,41 @@ mod undelete;
 
 use std::sync::Arc;
 
+use catalog::claims::Claim;
 use catalog::{Bucket, ObjectEvent, StoredAmount};
-use engine::{Batch, Precondition};
+use engine::{Batch, BucketName, ObjectKey, ObjectName, Precondition};
 use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, NameProposal};
 use usage::task::run_to_completion;
 
 use crate::Context;
 
 pub use self::copying::copy_file;
-pub use self::deletion::{DeleteOutcome, delete_versions};
-pub use self::moving::{MoveReport, move_file, move_versions};
-pub use self::undelete::{UndeleteReport, UndeleteTarget, log_span, undelete, undelete_many};
+pub(crate) use self::deletion::{DeleteOutcome, delete_versions};
+pub use self::moving::move_file;
+pub(crate) use self::moving::move_versions;
+pub(crate) use self::undelete::undelete_many;
+pub use self::undelete::{UndeleteTarget, log_span, undelete};
 
 /// Cancellation check of long operations.
-pub type CancelCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type CancelCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Creates a batch for a bucket, which requires that the bucket exists.
 fn bucket_batch(bucket: &Bucket) -> Result<Batch, ApiError> {
     let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     Ok(Batch::new().require(Precondition::FactPresent(fact)))
+}
+
+/// Claims a free key: the wanted one, or one with a number. Blocks on the index.
+fn claim_free_key(
+    context: &Context,
+    bucket: &BucketName,
+    key: &ObjectKey,
+) -> Result<(NameProposal, Vec<Claim<ObjectName>>), ApiError> {
+    let (rule, wanted) = (ConflictRule::Rename, std::slice::from_ref(key));
+    let (proposals, claims) = context.claims.claim_keys(&context.store, bucket, rule, wanted)?;
+    let proposal = proposals.into_iter().next();
+    Ok((proposal.ok_or_else(|| ApiError::internal("no name is proposed"))?, claims))
 }
 
 /// Commits a batch of moves, with a quota reservation for a versioned bucket, where the moved version remains as a

@@ -29,14 +29,14 @@ pub struct RunningJob {
 
 impl RunningJobs {
     /// Registers a job with its earlier progress.
-    pub fn register(&self, id: JobId, progress: JobProgress) -> Arc<RunningJob> {
+    pub(crate) fn register(&self, id: JobId, progress: JobProgress) -> Arc<RunningJob> {
         let job = Arc::new(RunningJob { progress: Mutex::new(progress), ..RunningJob::default() });
         self.running().insert(id, job.clone());
         job
     }
 
     /// Removes a job.
-    pub fn unregister(&self, id: &JobId) {
+    pub(crate) fn unregister(&self, id: &JobId) {
         self.running().remove(id);
         self.changed.notify_one();
     }
@@ -52,7 +52,7 @@ impl RunningJobs {
     }
 
     /// Waits for a signal; one sent since the last wait counts.
-    pub fn change(&self) -> Notified<'_> {
+    pub(crate) fn change(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
@@ -68,23 +68,23 @@ impl RunningJob {
     }
 
     /// Updates the progress.
-    pub fn set_progress(&self, change: impl FnOnce(&mut JobProgress)) {
+    pub(crate) fn set_progress(&self, change: impl FnOnce(&mut JobProgress)) {
         change(&mut self.locked());
     }
 
     /// Requests the job to stop.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.stopped.notify_one();
     }
 
     /// Returns whether the job was requested to stop.
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Waits until the job is requested to stop.
-    pub async fn cancelled(&self) {
+    pub(crate) async fn cancelled(&self) {
         while !self.is_cancelled() {
             self.stopped.notified().await;
         }

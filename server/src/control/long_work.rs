@@ -15,6 +15,7 @@ use catalog::{Actor, CatalogError};
 use engine::progress::WorkProgress;
 use http_body::Frame;
 use protocol::error::ApiError;
+use service::state::AppState;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -22,7 +23,6 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::{StreamLine, log, log_and_reply};
 use crate::limits;
 use crate::management::{AdminRequest, AdminResponse, execute};
-use crate::state::AppState;
 
 /// Lines of the response to a long request.
 pub(super) struct ProgressBody {

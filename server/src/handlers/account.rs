@@ -7,13 +7,13 @@ use catalog::AccountChange;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::replies::Success;
+use service::state::AppState;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::changing;
 use crate::management::{AccountSettings, AccountView, account_change, account_view};
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Account.
 #[derive(Serialize, ToSchema)]

@@ -9,19 +9,19 @@ use protocol::name_filter::NameFilter;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
+use service::auth::Caller;
+use service::parameters::{IdParameter, NameFilterParameter, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
 use super::account::AccountReply;
-use crate::auth::Caller;
 use crate::handlers::changing;
 use crate::management::{
     AccountSettings, AccountView, NewAccountSettings, SweepReportView, account_change,
     account_view, swept_view,
 };
-use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Description of the operation for authorization errors.
 const MANAGES: &str = "manages accounts";

@@ -12,17 +12,17 @@ use protocol::name_filter::NameFilter;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
+use service::auth::Caller;
+use service::parameters::{IdParameter, NameFilterParameter, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
 };
-use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// New API key. No other response contains the key.
 #[derive(Serialize, ToSchema)]

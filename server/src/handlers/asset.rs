@@ -14,9 +14,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
 use protocol::error::ApiError;
+use service::preferences::names;
 use sha2::{Digest, Sha256};
-
-use crate::preferences::names;
 
 /// Embedded file with its validators.
 pub(super) struct StaticAsset {

@@ -7,13 +7,13 @@ use axum::extract::State;
 use catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId, Role, Scope};
 use protocol::error::ApiError;
 use protocol::query::Query;
+use service::auth::Caller;
+use service::replies::Success;
+use service::state::AppState;
 
-use crate::auth::Caller;
 use crate::handlers::with_catalog;
 use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
 use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Lists audit log entries, newest first.
 #[utoipa::path(

@@ -17,19 +17,19 @@ use protocol::json_body::JsonBody;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
+use service::auth::Caller;
+use service::parameters::{BucketNameParameter, Flag, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use usage::task::blocking;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
     BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
     bucket_view, folders_view, subfolders_view,
 };
-use crate::parameters::{BucketNameParameter, Flag, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Bucket and the caller's scopes.
 #[derive(Serialize, ToSchema)]

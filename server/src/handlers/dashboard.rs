@@ -15,10 +15,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use protocol::error::ApiError;
+use service::request_context::Path;
+use service::state::AppState;
 
 use super::asset::{StaticAsset, hash};
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Page template with placeholders.
 const SHELL: &str = include_str!("../../assets/dashboard/shell.html");

@@ -11,13 +11,12 @@ use jobs::limits;
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{ObjectPath, PathInBucket};
+use service::auth::Caller;
+use service::parameters::ObjectPathParameters;
+use service::replies::{DeleteReply, Success, Truncation};
+use service::request_context::Target;
+use service::state::AppState;
 use usage::task::blocking;
-
-use crate::auth::Caller;
-use crate::parameters::ObjectPathParameters;
-use crate::replies::{DeleteReply, Success, Truncation};
-use crate::request_context::Target;
-use crate::state::AppState;
 
 /// Deletes a file, or up to 100 files of a folder.
 #[utoipa::path(
@@ -39,40 +38,6 @@ pub async fn delete(
         PathInBucket::File(key) => delete_file(&app, bucket, key).await,
         PathInBucket::Folder(folder) => delete_folder(&app, bucket, folder).await,
     }
-}
-
-/// Deletes existing files by name, in as few batches as possible, each under the preconditions of `along`.
-#[cfg(feature = "s3")]
-pub async fn delete_keys(
-    app: &AppState,
-    bucket: &BucketName,
-    along: Batch,
-    keys: &[ObjectKey],
-) -> Result<(), ApiError> {
-    for some in keys.chunks(limits::DELETE_FILES_MAX) {
-        let (store, bucket_name, some) = (app.store.clone(), bucket.clone(), some.to_vec());
-        let find = move || {
-            let mut found = Vec::new();
-            for key in some.into_iter().collect::<BTreeSet<_>>() {
-                let name = ObjectName::new(bucket_name.clone(), key);
-                if store.get(&name)?.is_some() {
-                    found.push(name);
-                }
-            }
-            Ok::<_, Error>(found)
-        };
-        let found = blocking(find).await?;
-        if found.is_empty() {
-            continue;
-        }
-        let deleting =
-            |batch: Batch, name: &ObjectName| delete_thumbnail(batch.delete(name.clone()), name);
-        let batch = found.iter().fold(along.clone(), deleting);
-        let happenings: Vec<_> =
-            found.iter().map(|name| ObjectEvent::removed(name.key.clone())).collect();
-        app.catalog.commit_with_events(bucket, batch, &happenings).await?;
-    }
-    Ok(())
 }
 
 async fn delete_file(

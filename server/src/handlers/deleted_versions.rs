@@ -25,16 +25,16 @@ use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::parameters::{BucketNameParameter, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use usage::task::blocking;
 use utoipa::ToSchema;
 
 use super::file_in;
-use crate::auth::Caller;
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
-use crate::parameters::{BucketNameParameter, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Page of restorable versions.
 #[derive(Serialize, ToSchema)]

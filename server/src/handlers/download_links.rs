@@ -12,16 +12,16 @@ use protocol::object_path::PathInBucket;
 use protocol::public_url::public_url;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::limits;
+use service::parameters::BucketNameParameter;
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use usage::task::blocking;
 use utoipa::ToSchema;
 
 use super::file_in;
-use crate::auth::Caller;
-use crate::limits;
-use crate::parameters::BucketNameParameter;
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Request for a download link.
 #[derive(Deserialize, ToSchema)]

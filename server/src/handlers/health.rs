@@ -8,10 +8,9 @@ use engine::Health;
 use http::StatusCode;
 use protocol::error::ApiError;
 use serde::Serialize;
+use service::replies::Success;
+use service::state::AppState;
 use utoipa::ToSchema;
-
-use crate::replies::Success;
-use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 struct HealthReply {

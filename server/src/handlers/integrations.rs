@@ -13,11 +13,10 @@ use protocol::error::ApiError;
 use protocol::query::Query;
 use protocol::reserved_paths::is_reserved;
 use serde::Serialize;
+use service::parameters::NamedBucketParameter;
+use service::replies::{Json, PlainText};
+use service::state::AppState;
 use utoipa::ToSchema;
-
-use crate::parameters::NamedBucketParameter;
-use crate::replies::{Json, PlainText};
-use crate::state::AppState;
 
 const BUCKET: &[&str] = &["bucket", "bucketName"];
 /// Placeholder of the bucket if none was given: not a valid bucket name.

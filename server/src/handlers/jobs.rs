@@ -23,16 +23,15 @@ use protocol::paging::PageRequest;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::job_services::check_allowed;
+use service::parameters::{IdParameter, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
 use super::changing;
-use crate::auth::Caller;
-use crate::job_services::check_allowed;
-use crate::limits;
-use crate::parameters::{IdParameter, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Request to start a job.
 #[derive(Deserialize, ToSchema)]
@@ -347,15 +346,15 @@ fn subfolder(prefix: &str) -> Result<StoredFolder, ApiError> {
 /// Checks the syntax of URLs.
 fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
     let refused = |why: String| ApiError::bad_parameter("urls", &why);
-    if urls.is_empty() || urls.len() > limits::IMPORT_URLS_MAX {
-        return Err(refused(format!("must be 1 to {} URLs", limits::IMPORT_URLS_MAX)));
+    if urls.is_empty() || urls.len() > crate::limits::IMPORT_URLS_MAX {
+        return Err(refused(format!("must be 1 to {} URLs", crate::limits::IMPORT_URLS_MAX)));
     }
     for (at, url) in urls.iter().enumerate() {
         OutboundUrl::parse(url).map_err(|why| refused(format!("number {} {why}", at + 1)))?;
     }
     // Size as encoded in a record.
     let bytes: usize = urls.iter().map(|url| url.len() + url.matches('"').count() + 3).sum();
-    match bytes > limits::IMPORT_URLS_BYTES_MAX {
+    match bytes > crate::limits::IMPORT_URLS_BYTES_MAX {
         true => Err(refused("are too long in total: start several jobs".to_owned())),
         false => Ok(urls),
     }

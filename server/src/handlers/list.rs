@@ -13,15 +13,14 @@ use protocol::error::ApiError;
 use protocol::object_path::{normalize, parse_bucket_name};
 use protocol::query::Query;
 use protocol::time_format::iso_time;
+use service::auth::Caller;
+use service::limits::LIST_KEYS_MAX;
+use service::parameters::ListedBucketParameter;
+use service::replies::{ListReply, ListedObject, Success};
+use service::state::AppState;
 use sha2::{Digest, Sha256};
 use usage::task::blocking;
 use utoipa::ToSchema;
-
-use crate::auth::Caller;
-use crate::limits::LIST_KEYS_MAX;
-use crate::parameters::ListedBucketParameter;
-use crate::replies::{ListReply, ListedObject, Success};
-use crate::state::AppState;
 
 const BUCKET_NAME: &[&str] = &["bucketName", "bucket"];
 const CURSOR: &[&str] = &["continuationToken"];

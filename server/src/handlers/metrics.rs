@@ -10,10 +10,10 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
+use service::state::AppState;
 use usage::task::blocking;
 
 use crate::metrics;
-use crate::state::AppState;
 
 /// Returns Prometheus metrics. Requires the token of the setting `metrics_token`; 404 if not set.
 #[utoipa::path(

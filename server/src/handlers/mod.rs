@@ -35,10 +35,9 @@ use catalog::{Actor, Catalog, CatalogError};
 use engine::ObjectKey;
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
+use service::auth::Caller;
+use service::state::AppState;
 use usage::task::blocking;
-
-use crate::auth::Caller;
-use crate::state::AppState;
 
 /// Runs catalog work that blocks on the disk.
 async fn with_catalog<T: Send + 'static>(

@@ -10,14 +10,14 @@ use protocol::json_body::JsonBody;
 use protocol::object_path::check_writable;
 use protocol::public_url::public_url;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::parameters::BucketNameParameter;
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
 use super::file_in;
-use crate::auth::Caller;
-use crate::parameters::BucketNameParameter;
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Request to move or copy a file.
 #[derive(Deserialize, ToSchema)]

@@ -15,18 +15,18 @@ use protocol::name_filter::NameFilter;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::parameters::{IdParameter, NameFilterParameter, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::changing;
 use crate::management::{
     InvitedMemberView, MemberView, MembershipInvitationView, OrganisationDeletedView,
     OrganisationView, organisation_view,
 };
-use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Organisation.
 #[derive(Serialize, ToSchema)]

@@ -17,18 +17,17 @@ use protocol::object_path::{ObjectPath, check_object_path_writable};
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::reserved_paths::TOKEN_PATH;
-
-use crate::admission::{charge, with_rate_limit_headers};
-use crate::auth::Caller;
-use crate::limits;
-use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
-use crate::path_params::UploadToken;
-use crate::rate_limit::RateClass;
-use crate::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
-use crate::request_context::{Path, RoutedContext, Target};
-use crate::state::AppState;
-use crate::upload::UploadTarget;
-use crate::upload::{store_form, thumbnail_param, upload_params};
+use service::admission::{charge, with_rate_limit_headers};
+use service::auth::Caller;
+use service::limits;
+use service::parameters::{Flag, ObjectPathParameters, UploadParameters};
+use service::path_params::UploadToken;
+use service::rate_limit::RateClass;
+use service::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
+use service::request_context::{Path, RoutedContext, Target};
+use service::state::AppState;
+use service::upload::UploadTarget;
+use service::upload::{store_form, thumbnail_param, upload_params};
 
 const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];
@@ -235,9 +234,9 @@ fn lifetime_param(query: &Query, now_ms: u64) -> Result<u64, ApiError> {
     if !number.is_finite() {
         return Err(ApiError::bad_parameter("expiresAt", "must be a number"));
     }
-    let seconds = if number <= limits::PRESIGN_RELATIVE_SECONDS_MAX {
+    let seconds = if number <= crate::limits::PRESIGN_RELATIVE_SECONDS_MAX {
         number
-    } else if number < limits::PRESIGN_UNIX_MS_MIN {
+    } else if number < crate::limits::PRESIGN_UNIX_MS_MIN {
         number - now_ms as f64 / 1_000.0
     } else {
         (number - now_ms as f64) / 1_000.0

@@ -14,16 +14,16 @@ use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
 use protocol::query::Query;
 use protocol::request_body::{BodyLimits, RequestBody};
+use service::admission::{charge, with_rate_limit_headers};
+use service::parameters::ObjectPathParameters;
+use service::rate_limit::RateClass;
+use service::replies::{Success, UploadReply};
+use service::request_context::Target;
+use service::state::AppState;
+use service::upload::reply;
+use service::upload::{UploadOptions, UploadTarget, receive_raw, store_files};
 
-use crate::admission::{charge, with_rate_limit_headers};
 use crate::handlers::presign::{issuer_and_destination, verify_grant};
-use crate::parameters::ObjectPathParameters;
-use crate::rate_limit::RateClass;
-use crate::replies::{Success, UploadReply};
-use crate::request_context::Target;
-use crate::state::AppState;
-use crate::upload::reply;
-use crate::upload::{UploadOptions, UploadTarget, receive_raw, store_files};
 
 /// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
 pub const OBJECT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";

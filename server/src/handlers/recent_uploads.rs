@@ -7,13 +7,12 @@ use protocol::error::ApiError;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::Serialize;
+use service::auth::Caller;
+use service::limits::RECENT_UPLOADS_MAX;
+use service::replies::Success;
+use service::state::AppState;
 use usage::task::blocking;
 use utoipa::ToSchema;
-
-use crate::auth::Caller;
-use crate::limits::RECENT_UPLOADS_MAX;
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Latest uploads, newest first.
 #[derive(Serialize, ToSchema)]

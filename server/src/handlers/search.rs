@@ -19,16 +19,15 @@ use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use search::{Hit, HitItem, HitPage, SearchQuery};
+use service::auth::Caller;
+use service::crew::QueueFull;
+use service::limits::{SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT};
+use service::parameters::BucketParameter;
+use service::replies::{SearchFile, SearchHit, SearchPage, SearchReply, Success};
+use service::request_context::Path;
+use service::state::AppState;
 
-use crate::auth::Caller;
-use crate::crew::QueueFull;
-use crate::limits::{
-    SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT, SEARCH_TIME_MS_MAX,
-};
-use crate::parameters::BucketParameter;
-use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply, Success};
-use crate::request_context::Path;
-use crate::state::AppState;
+use crate::limits::{SEARCH_HITS_DEFAULT, SEARCH_TIME_MS_MAX};
 
 /// Part of [`THUMBNAIL_SUFFIX`] that a query must contain for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";

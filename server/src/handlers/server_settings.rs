@@ -5,12 +5,11 @@
 use axum::extract::State;
 use protocol::error::ApiError;
 use serde::Serialize;
+use service::auth::Caller;
+use service::config::{SettingChange, SettingDefault, settings};
+use service::replies::Success;
+use service::state::AppState;
 use utoipa::ToSchema;
-
-use crate::auth::Caller;
-use crate::config::{SettingChange, SettingDefault, settings};
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -57,7 +56,7 @@ pub async fn show(
 ) -> Result<Success<SettingsReply>, ApiError> {
     caller.require_operator("sees the settings")?;
     let config = app.config();
-    let view = |setting: crate::config::Setting| {
+    let view = |setting: service::config::Setting| {
         let found = config.in_force.iter().find(|it| it.name == setting.name);
         let (value, source) = match found {
             Some(it) => (it.value.clone(), it.source.clone()),

@@ -20,15 +20,15 @@ use protocol::error::{ApiError, SESSION_ENDED};
 use protocol::json_body::JsonBody;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::auth::{Caller, PresentedCredentials, anonymous_actor};
+use service::parameters::IdParameter;
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
-use crate::auth::{Caller, PresentedCredentials, anonymous_actor};
 use crate::handlers::{changing, changing_as};
 use crate::management::{AccountView, account_view};
-use crate::parameters::IdParameter;
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 /// Current session and its account, if signed in.
 #[derive(Serialize, ToSchema)]

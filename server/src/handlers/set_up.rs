@@ -16,23 +16,23 @@ use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::auth::{Caller, anonymous_actor};
+use service::parameters::IdParameter;
+use service::replies::Success;
+use service::request_context::Path;
+use service::set_up_link::LinkState;
+use service::state::AppState;
 use utoipa::ToSchema;
 
 use super::sessions::{
     SessionReply, client_info, hash_new_password, parse_new_password, session_response,
 };
-use crate::auth::{Caller, anonymous_actor};
 use crate::handlers::{changing, changing_as};
 use crate::limits;
 use crate::management::{
     AccountView, ApiKeyView, BucketView, S3CredentialsView, account_view, api_key_view,
     bucket_view, invitation_url, s3_credentials,
 };
-use crate::parameters::IdParameter;
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::set_up_link::LinkState;
-use crate::state::AppState;
 
 /// Set-up request. With `check`, the token is checked and nothing changes.
 #[derive(Deserialize, ToSchema)]

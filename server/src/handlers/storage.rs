@@ -3,14 +3,14 @@
 use axum::extract::State;
 use protocol::error::ApiError;
 use serde::Serialize;
+use service::auth::Caller;
+use service::replies::Success;
+use service::state::AppState;
 use utoipa::ToSchema;
 
 use super::server_settings::VERSION;
 use super::with_catalog;
-use crate::auth::Caller;
 use crate::management::{StorageView, storage};
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Disk usage, segments, corruption, and estimated effect of a compaction.
 #[derive(Serialize, ToSchema)]

@@ -13,13 +13,13 @@ use protocol::error::ApiError;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::auth::Caller;
+use service::replies::Success;
+use service::state::AppState;
 use usage::limits::{USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::with_catalog;
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Usage over time.
 #[derive(Serialize, ToSchema)]

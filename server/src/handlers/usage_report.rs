@@ -8,13 +8,13 @@ use protocol::error::ApiError;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
+use service::auth::Caller;
+use service::parameters::PageParameters;
+use service::replies::Success;
+use service::state::AppState;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::with_catalog;
-use crate::parameters::PageParameters;
-use crate::replies::Success;
-use crate::state::AppState;
 
 /// Stored bytes and objects, per bucket and in total.
 #[derive(Serialize, ToSchema)]

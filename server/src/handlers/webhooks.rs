@@ -15,19 +15,19 @@ use protocol::json_body::JsonBody;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
+use service::auth::Caller;
+use service::parameters::{BucketNameParameter, IdParameter, PageParameters};
+use service::replies::Success;
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
     DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, WebhookCreatedView,
     WebhookDeletedView, WebhookSettings, WebhookTestedView, WebhookView, dead_letter_view,
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
-use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
-use crate::replies::Success;
-use crate::request_context::Path;
-use crate::state::AppState;
 
 const EVENT_ID: &[&str] = &["eventId"];
 

@@ -170,7 +170,6 @@ pub enum AdminRequest {
         id: String,
     },
     /// Returns the S3 credentials of an API key.
-    #[cfg(feature = "s3")]
     ShowS3Credentials {
         id: String,
     },
@@ -424,7 +423,6 @@ pub fn execute(
                 asked.map(|api_key| api_key_view(catalog, api_key)).collect(),
             ))
         }
-        #[cfg(feature = "s3")]
         AdminRequest::ShowS3Credentials { id } => {
             let missing = || CatalogError::NotFound(format!("the API key {id:?}"));
             let found = ApiKeyId::parse(&id).and_then(|id| catalog.api_key(&id));

@@ -28,10 +28,10 @@ use protocol::public_url::public_url;
 use protocol::stored_headers::StoredHeaders;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use service::limits;
 
 use super::reply::{AdminResponse, FolderView};
 use super::{existing_bucket, folder_of};
-use crate::limits;
 
 /// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ pub struct UsageView {
     pub folder: String,
     pub object_count: u64,
     pub total_bytes: u64,
-    /// Direct subfolders, at most [`limits::USAGE_FOLDERS_MAX`].
+    /// Direct subfolders, at most [`crate::limits::USAGE_FOLDERS_MAX`].
     pub folders: Vec<FolderView>,
     /// Whether there are more subfolders. They are in the totals.
     pub is_truncated: bool,
@@ -317,7 +317,7 @@ fn add_to_subfolder(view: &mut UsageView, subfolder: &str, bytes: u64) {
     if let Some(last) = view.folders.last_mut().filter(|last| last.folder == folder) {
         last.object_count += 1;
         last.total_bytes += bytes;
-    } else if view.folders.len() == limits::USAGE_FOLDERS_MAX {
+    } else if view.folders.len() == crate::limits::USAGE_FOLDERS_MAX {
         view.is_truncated = true;
     } else {
         let (modified_at, is_exact) = (None, true);

@@ -68,7 +68,6 @@ pub enum AdminResponse {
     OrganisationDeleted(OrganisationDeletedView),
     /// The only reply with the key itself.
     ApiKeyIssued(ApiKeyIssuedView),
-    #[cfg(feature = "s3")]
     S3Credentials(S3CredentialsView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
@@ -300,25 +299,17 @@ pub struct S3CredentialsView {
     pub secret_access_key: String,
 }
 
-/// Returns the S3 credentials of a key; `None` without an S3 gateway. Blocks on the disk.
+/// Returns the S3 credentials of a key; `None` if the store has no S3 secret. Blocks on the disk.
 pub fn s3_credentials(
     catalog: &Catalog,
     id: &ApiKeyId,
 ) -> Result<Option<S3CredentialsView>, CatalogError> {
-    #[cfg(feature = "s3")]
-    {
-        catalog.ensure_s3_secret()?;
-        let secret = catalog.signature_secret(id);
-        Ok(secret.map(|secret_access_key| S3CredentialsView {
-            access_key_id: id.to_string(),
-            secret_access_key,
-        }))
-    }
-    #[cfg(not(feature = "s3"))]
-    {
-        let _ = (catalog, id);
-        Ok(None)
-    }
+    catalog.ensure_s3_secret()?;
+    let secret = catalog.signature_secret(id);
+    Ok(secret.map(|secret_access_key| S3CredentialsView {
+        access_key_id: id.to_string(),
+        secret_access_key,
+    }))
 }
 
 /// Converts an account, for its owner and the operator.

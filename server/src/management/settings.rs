@@ -13,12 +13,12 @@ use engine::BucketName;
 use jiff::Timestamp;
 use protocol::object_path::normalize;
 use serde::{Deserialize, Deserializer, Serialize};
+use service::parameters::bucket_name_schema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::bucket_name;
-use crate::parameters::bucket_name_schema;
 
 /// Account settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -22,11 +22,10 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
 use protocol::error::ApiError;
+use service::state::AppState;
 use usage::exposition::MetricWriter;
 use usage::process_metrics::ProcessMetrics;
 use usage::request_metrics;
-
-use crate::state::AppState;
 
 /// Media type of the metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

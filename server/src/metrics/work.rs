@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use service::limits::IMAGE_JOBS_QUEUED_MAX;
+use service::state::AppState;
 use usage::exposition::{HistogramUnit, MetricWriter};
 use usage::registry::{JobKind, JobOutcome};
 
 use super::ServerMetrics;
-use crate::limits::IMAGE_JOBS_QUEUED_MAX;
-use crate::state::AppState;
 
 pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     images(&ours.app, sheet)?;

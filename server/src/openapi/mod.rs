@@ -19,13 +19,13 @@ mod refusals;
 mod success;
 
 use protocol::error::ApiError;
+use service::parameters::Flag;
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::handlers::{docs, presign};
-use crate::parameters::Flag;
 use crate::routes::{EndpointsDocument, MetricsDocument};
 
 const ABOUT: &str = "Object storage and image CDN for a single server. Errors are JSON with `success: false`, a \
@@ -62,7 +62,7 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
     components(schemas(ApiError, Flag)),
     modifiers(&DocumentBuilder),
     paths(
-        crate::delivery::deliver,
+        service::delivery::deliver,
         presign::presign_address,
         protocol::tus_headers::option_headers,
     )

@@ -2,8 +2,8 @@
 
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use fuzz::synthetic_photo::{Encoding, SyntheticPhoto};
-use server::config::Config;
 use server::management::BucketSettings;
+use service::config::Config;
 use tests::{Client, Form, Reply, World};
 
 use super::png;

@@ -2,8 +2,8 @@
 
 use catalog::Access;
 use engine::disk::sim::SimDisk;
-use server::config::Config;
 use server::management::{ApiKeySettings, BucketSettings};
+use service::config::Config;
 use tests::{Form, World};
 
 use super::{png, shown};

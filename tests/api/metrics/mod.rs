@@ -7,8 +7,8 @@ mod documents;
 mod moves;
 
 use listener::options::ConnectionOptions;
-use server::Config;
-use server::config::Layer;
+use service::Config;
+use service::config::Layer;
 use tests::wire::Listening;
 use tests::{Client, OpenMetrics, World};
 use usage::registry::ListenerKind;

@@ -196,7 +196,7 @@ async fn metrics_count_rejections_by_limit() {
         ],
     );
     // One of its plan.
-    let limited = server::Config { plan_rates: true, ..config(&[]) };
+    let limited = service::Config { plan_rates: true, ..config(&[]) };
     let (_world, client, server) = listening(limited).await;
     for at in 0..=100 {
         let form = Form::new().file("f", "a", None, b"1");

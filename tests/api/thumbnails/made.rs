@@ -7,8 +7,8 @@ use std::task::Poll;
 use image::codecs::gif::GifEncoder;
 use image::imageops::FilterType;
 use image::{Frame, Rgba, RgbaImage};
-use server::limits::IMAGE_JOBS_QUEUED_MAX;
-use server::variants::RenderCost;
+use service::limits::IMAGE_JOBS_QUEUED_MAX;
+use service::variants::RenderCost;
 use tests::World;
 use tests::store::body;
 

@@ -13,7 +13,7 @@ mod tenancy;
 use jobs::webhooks::deliver_due;
 use protocol::destination::Origin;
 use serde_json::{Value, json};
-use server::Config;
+use service::Config;
 use tests::{Client, Receiver, Seen, World};
 
 const HOOKS: &str = "/api/buckets/photos/webhooks";

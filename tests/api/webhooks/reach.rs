@@ -12,7 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
-use server::Config;
+use service::Config;
 use tests::{Client, Receiver, Scripted, World};
 
 use super::{HOOKS, HOUR_MS, config, hook, hooked, keys, pass, webhook};

@@ -17,7 +17,7 @@ use crate::thumbnail_object::delete_thumbnail;
 
 /// Result of a batch deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeleteOutcome {
+pub(crate) enum DeleteOutcome {
     /// Number and bytes of the deleted files.
     Files { files: u64, bytes: u64 },
     /// One of the files has changed: nothing was deleted, and they have to be looked up again.
@@ -26,7 +26,7 @@ pub enum DeleteOutcome {
 
 /// Deletes these versions, all or none: at most [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their
 /// thumbnails.
-pub async fn delete_versions(
+pub(crate) async fn delete_versions(
     context: &Arc<Context>,
     bucket: &Bucket,
     objects: Vec<Object>,

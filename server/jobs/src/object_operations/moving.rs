@@ -18,11 +18,10 @@ use engine::{
     Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
 };
 use protocol::error::ApiError;
-use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
 use usage::task::blocking;
 
-use super::{CancelCheck, bucket_batch, commit_moves};
+use super::{CancelCheck, bucket_batch, claim_free_key, commit_moves};
 use crate::Context;
 use crate::limits;
 use crate::services::StoredFile;
@@ -32,11 +31,11 @@ use crate::thumbnail_object::{
 
 /// Result of moving several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MoveReport {
-    pub files: u64,
-    pub bytes: u64,
+pub(crate) struct MoveReport {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
     /// Files whose names are in use, or that changed concurrently.
-    pub skipped: u64,
+    pub(crate) skipped: u64,
 }
 
 /// Version of a file, with copies of its body and thumbnail.
@@ -99,7 +98,7 @@ pub async fn move_file(
 }
 
 /// Moves versions of files, in few batches. Skips files that have changed.
-pub async fn move_versions(
+pub(crate) async fn move_versions(
     context: &Arc<Context>,
     bucket: &Bucket,
     files: Vec<(Object, ObjectKey)>,
@@ -312,17 +311,9 @@ async fn propose_move(
                 }
             }
             OnConflict::Rename => {
-                let wanted = std::slice::from_ref(&key);
-                let (proposals, claimed) = context.claims.claim_keys(
-                    &context.store,
-                    &bucket,
-                    ConflictRule::Rename,
-                    wanted,
-                )?;
-                claims = claimed;
-                if let Some(proposal) = proposals.into_iter().next() {
-                    (key, renamed) = (proposal.key, proposal.renamed);
-                }
+                let proposal;
+                (proposal, claims) = claim_free_key(&context, &bucket, &key)?;
+                (key, renamed) = (proposal.key, proposal.renamed);
             }
             OnConflict::Overwrite => {}
         }

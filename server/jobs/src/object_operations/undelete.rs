@@ -15,11 +15,10 @@ use engine::{
     Store,
 };
 use protocol::error::ApiError;
-use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
 use usage::task::blocking;
 
-use super::{CancelCheck, bucket_batch};
+use super::{CancelCheck, bucket_batch, claim_free_key};
 use crate::Context;
 use crate::limits;
 use crate::log_scan::scan_log;
@@ -36,11 +35,11 @@ pub struct UndeleteTarget {
 
 /// Result of restoring several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UndeleteReport {
-    pub files: u64,
-    pub bytes: u64,
+pub(crate) struct UndeleteReport {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
     /// Files whose bytes were reclaimed, or whose names are in use by now.
-    pub skipped: u64,
+    pub(crate) skipped: u64,
 }
 
 /// Returns the log range of a bucket, and the time since which its versions are its own.
@@ -74,11 +73,8 @@ pub async fn undelete(
         let (batch, event) = put_version(&version, target.name.clone(), staged.clone());
         let batch = bucket_batch(bucket)?.and(batch).require(target.require.clone());
         let reservation = context.catalog.reserve_quota(bucket, growth.amount(), None).await?;
-        match context
-            .catalog
-            .commit_reserved(&bucket.name, batch, event.into_iter().collect(), reservation)
-            .await
-        {
+        let events = event.into_iter().collect();
+        match context.catalog.commit_reserved(&bucket.name, batch, events, reservation).await {
             Ok(committed) => {
                 let object = committed.objects.into_iter().next();
                 let object = object.ok_or_else(|| ApiError::internal("nothing was restored"))?;
@@ -95,7 +91,7 @@ pub async fn undelete(
 }
 
 /// Restores versions whose names are free, in few batches. Skips names that are in use by then.
-pub async fn undelete_many(
+pub(crate) async fn undelete_many(
     context: &Arc<Context>,
     bucket: &Bucket,
     versions: Vec<Object>,
@@ -267,40 +263,22 @@ async fn resolve_target(
 ) -> Result<ResolvedTarget, ApiError> {
     let (context, name) = (context.clone(), name.clone());
     let decide = move || {
-        let there = context.store.get(&name)?;
-        let absent = |name: &ObjectName| Precondition::KeyAbsent(name.clone());
-        match (there, on_conflict) {
-            (None, _) => {
-                let require = absent(&name);
-                Ok(ResolvedTarget {
-                    name,
-                    require,
-                    replaces: None,
-                    renamed: false,
-                    _claims: Vec::new(),
-                })
-            }
-            (Some(_), OnConflict::Refuse) => Err(ApiError::file_exists()),
-            (Some(there), OnConflict::Overwrite) => {
-                let require = Precondition::KeyHasLsn(name.clone(), there.lsn());
-                let replaces = Some(there);
-                Ok(ResolvedTarget { name, require, replaces, renamed: false, _claims: Vec::new() })
-            }
+        let (mut name, mut replaces, mut renamed, mut claims) = (name, None, false, Vec::new());
+        match (context.store.get(&name)?, on_conflict) {
+            (None, _) => {}
+            (Some(_), OnConflict::Refuse) => return Err(ApiError::file_exists()),
+            (there, OnConflict::Overwrite) => replaces = there,
             (Some(_), OnConflict::Rename) => {
-                let wanted = [name.key.clone()];
-                let (proposals, claims) = context.claims.claim_keys(
-                    &context.store,
-                    &name.bucket,
-                    ConflictRule::Rename,
-                    &wanted,
-                )?;
-                let proposal = proposals.into_iter().next();
-                let proposal = proposal.ok_or_else(|| ApiError::internal("no name is proposed"))?;
-                let name = ObjectName::new(name.bucket, proposal.key);
-                let (require, renamed) = (absent(&name), proposal.renamed);
-                Ok(ResolvedTarget { name, require, replaces: None, renamed, _claims: claims })
+                let proposal;
+                (proposal, claims) = claim_free_key(&context, &name.bucket, &name.key)?;
+                (name.key, renamed) = (proposal.key, proposal.renamed);
             }
         }
+        let require = match &replaces {
+            Some(there) => Precondition::KeyHasLsn(name.clone(), there.lsn()),
+            None => Precondition::KeyAbsent(name.clone()),
+        };
+        Ok(ResolvedTarget { name, require, replaces, renamed, _claims: claims })
     };
     blocking(decide).await
 }

@@ -4,10 +4,12 @@
 //! restarted therefore processes what is left, and nothing newer. Guarantees: memory is bounded by one page of the
 //! listing; concurrent changes are preserved. Non-goals: single files.
 
+use std::ops::ControlFlow;
+
 use catalog::{Bucket, OnConflict};
 use engine::history::{DeletedFilter, LsnRange};
 use engine::listing::KeyPage;
-use engine::{FolderKey, Object, ObjectKey};
+use engine::{Error, FolderKey, Object, ObjectKey};
 use protocol::error::ApiError;
 use usage::task::blocking;
 
@@ -111,47 +113,16 @@ pub(super) async fn undelete(
     folder: &FolderKey,
     since_ms: u64,
 ) -> Result<(), ApiError> {
-    let JobRun { context, job, running, .. } = run;
+    let JobRun { context, running, .. } = run;
     let bucket = run.bucket()?;
-    let (span, put_since_ms) = log_span(&bucket);
-    let span = LsnRange { through_lsn: job.began_lsn, ..span };
-    let is_stopped = run.cancel_check();
-    let found = {
-        let permit = tokio::select! {
-            permit = context.log_scan_permit() => permit?,
-            () = running.cancelled() => return Ok(()),
-        };
-        let (store, bucket, folder) = (context.store.clone(), bucket.name.clone(), folder.clone());
-        let filter = DeletedFilter { bucket, folder, since_ms, span };
-        let is_stopped = is_stopped.clone();
-        let find = move || {
-            let _permit = permit;
-            let mut watch = |_| match is_stopped() {
-                true => std::ops::ControlFlow::Break(()),
-                false => std::ops::ControlFlow::Continue(()),
-            };
-            store.newest_deleted_versions(&filter, &mut watch)
-        };
-        blocking(find).await
-    };
-    let found = match found {
-        Err(engine::Error::Cancelled) => return run.stopped_result(),
-        found => found?,
-    };
-    let belongs = |it: &Object| it.modified_ms() >= put_since_ms;
-    let (mut versions, mut lost) = (Vec::new(), 0);
-    for found in found {
-        match found {
-            Ok(version) if belongs(&version) => versions.push(version),
-            Ok(_) => {}
-            Err(_) => lost += 1,
-        }
-    }
+    let found = find_deleted(run, &bucket, folder, since_ms).await?;
+    let Some((mut versions, lost)) = found else { return run.stopped_result() };
     let files = versions.iter().filter(|it| !it.is_derived()).count() as u64;
     running.set_progress(|progress| {
         progress.total = progress.done + files + lost;
         progress.skipped = lost;
     });
+    let is_stopped = run.cancel_check();
     while !versions.is_empty() {
         if !run.check_continue()? {
             return run.stopped_result();
@@ -169,6 +140,46 @@ pub(super) async fn undelete(
         true => run.stopped_result(),
         false => Ok(()),
     }
+}
+
+/// Finds the newest deleted version of each file by a log scan, and the number of files without an intact one; `None`
+/// if the job is to stop.
+async fn find_deleted(
+    run: &JobRun,
+    bucket: &Bucket,
+    folder: &FolderKey,
+    since_ms: u64,
+) -> Result<Option<(Vec<Object>, u64)>, ApiError> {
+    let permit = tokio::select! {
+        permit = run.context.log_scan_permit() => permit?,
+        () = run.running.cancelled() => return Ok(None),
+    };
+    let (span, put_since_ms) = log_span(bucket);
+    let span = LsnRange { through_lsn: run.job.began_lsn, ..span };
+    let (bucket, folder) = (bucket.name.clone(), folder.clone());
+    let filter = DeletedFilter { bucket, folder, since_ms, span };
+    let run = run.clone();
+    let find = move || {
+        let _permit = permit;
+        run.context.store.newest_deleted_versions(&filter, &mut |_| match run.is_stopped() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    };
+    let found = match blocking(find).await {
+        Err(Error::Cancelled) => return Ok(None),
+        found => found?,
+    };
+    let (mut versions, mut lost) = (Vec::new(), 0);
+    for version in found {
+        match version {
+            Ok(version) if version.modified_ms() >= put_since_ms => versions.push(version),
+            // It belongs to an earlier bucket of this name.
+            Ok(_) => {}
+            Err(_) => lost += 1,
+        }
+    }
+    Ok(Some((versions, lost)))
 }
 
 /// Counts the remaining files, after those that are done.

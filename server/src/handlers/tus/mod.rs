@@ -26,15 +26,15 @@ use protocol::error::ApiError;
 use protocol::query::Query;
 use protocol::response_headers::allow_any_origin;
 use protocol::tus_headers::{check_version, insert_version_header, number};
+use service::auth::Caller;
+use service::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
+use service::request_context::Path;
+use service::state::AppState;
 use utoipa::ToSchema;
 
 use self::params::CreateUploadParams;
 pub use self::sweep::{expire_uploads, run_expiry_loop};
 use self::work::{UploadSession, is_transient};
-use crate::auth::Caller;
-use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
-use crate::request_context::Path;
-use crate::state::AppState;
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");

@@ -6,8 +6,7 @@ use http::header::HeaderMap;
 use protocol::error::ApiError;
 use protocol::query::{Query, parse_flag};
 use protocol::tus_headers::{UploadMetadata, number};
-
-use crate::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
+use service::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
 
 /// Parameters of a new upload.
 pub(super) struct CreateUploadParams {

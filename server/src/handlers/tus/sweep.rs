@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 
 use catalog::{CatalogError, PendingUpload};
 use engine::Batch;
+use service::state::AppState;
 use usage::task::blocking;
-
-use crate::state::AppState;
 
 /// Sweeps immediately, and then periodically.
 pub async fn run_expiry_loop(app: AppState) {
@@ -34,7 +33,6 @@ pub fn expire_uploads(app: &AppState) -> Result<usize, CatalogError> {
         files.iter().copied().filter(|id| app.upload_locks.is_locked(*id)).collect();
     let now_ms = app.clock.unix_ms();
     let (mut kept, mut stored, mut expired) = (BTreeSet::new(), BTreeSet::new(), 0);
-    #[cfg(feature = "s3")]
     kept.extend(catalog::MultipartUpload::sweep(&app.store, app.catalog.staging(), now_ms)?);
     let mut after = None;
     loop {

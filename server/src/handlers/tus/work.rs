@@ -29,17 +29,17 @@ use protocol::object_path::{PathInBucket, key_in_folder, parse_bucket_name};
 use protocol::public_url::public_url;
 use protocol::request_body::{BodyLimits, RequestBody};
 use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
+use service::auth::Caller;
+use service::limits;
+use service::state::AppState;
+use service::upload::check_target;
+use service::upload::{
+    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, resolve_keys, store_files,
+};
 use usage::task::{blocking, run_to_completion};
 use uuid::Uuid;
 
 use super::params::CreateUploadParams;
-use crate::auth::Caller;
-use crate::limits;
-use crate::state::AppState;
-use crate::upload::check_target;
-use crate::upload::{
-    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, resolve_keys, store_files,
-};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]
@@ -252,7 +252,7 @@ impl UploadSession {
                 open = self.step(|_work| blocking(push)).await?;
             }
             let unsaved = open.bytes() - self.upload.received.bytes;
-            if checksum.is_none() && unsaved >= limits::TUS_SYNC_EVERY_BYTES {
+            if checksum.is_none() && unsaved >= crate::limits::TUS_SYNC_EVERY_BYTES {
                 (self, open) = self.step(|work| work.synced(open)).await?;
             }
         };

@@ -1,0 +1,126 @@
+//! What is known of a request before it is handled: read from its head once, in `dispatch`.
+//!
+//! Guarantees: the path of a request is parsed once; its handler gets the result. Non-goals: the client address, which
+//! the listener puts into the extensions (`client_ip`), and the caller, whom `admission` authenticates.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use catalog::Bucket;
+use http::Extensions;
+use http::request::Parts;
+use protocol::error::{ApiError, ErrorFormat};
+use protocol::object_path::ObjectPath;
+use protocol::request_id::RequestId;
+use usage::operation::Operation;
+use usage::request_meter::RequestMeter;
+
+use crate::cors::CorsHeaders;
+use crate::path_params::{PathParam, PathParams};
+use crate::state::AppState;
+
+/// Context of every request.
+pub struct RequestContext {
+    pub id: RequestId,
+    pub error_format: ErrorFormat,
+    /// Monotonic time of the arrival, in microseconds.
+    pub began_us: u64,
+    pub operation: Operation,
+    /// Bucket that the path names, if it exists.
+    pub bucket: Option<Arc<Bucket>>,
+    pub cors: CorsHeaders,
+}
+
+/// Context of a request that is not a delivery, in the request's extensions. Cheap to clone.
+#[derive(Clone)]
+pub struct RoutedContext(Arc<Inner>);
+
+struct Inner {
+    id: RequestId,
+    meter: RequestMeter,
+    path: RoutedPath,
+}
+
+/// What the path of a route names.
+pub enum RoutedPath {
+    /// Object or folder of a bucket, or why there is none of that name.
+    Object(Result<ObjectPath, ApiError>),
+    /// Parameters of one of the server's own paths.
+    Own(PathParams),
+    /// Path of a request to the S3 gateway.
+    Gateway,
+}
+
+impl fmt::Debug for RoutedContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RoutedContext").field(&self.0.id).finish()
+    }
+}
+
+impl RoutedContext {
+    /// Creates the context of a request whose path names `path`.
+    pub fn new(id: RequestId, meter: RequestMeter, path: RoutedPath) -> Self {
+        Self(Arc::new(Inner { id, meter, path }))
+    }
+
+    /// Returns the context of a request; `None` for deliveries.
+    pub fn find(extensions: &Extensions) -> Option<&Self> {
+        extensions.get()
+    }
+
+    fn of(request: &Parts) -> Result<&Self, ApiError> {
+        let missing = || ApiError::internal("the request has no context");
+        Self::find(&request.extensions).ok_or_else(missing)
+    }
+
+    pub fn id(&self) -> RequestId {
+        self.0.id
+    }
+
+    fn params(&self) -> Result<&PathParams, ApiError> {
+        match &self.0.path {
+            RoutedPath::Own(params) => Ok(params),
+            _ => Err(ApiError::internal("the path of the route has no parameters")),
+        }
+    }
+
+    /// Returns the accounting of the request.
+    pub fn meter(&self) -> &RequestMeter {
+        &self.0.meter
+    }
+}
+
+/// Parameter of the path of a request, or both.
+pub struct Path<T>(pub T);
+
+impl<T: PathParam> FromRequestParts<AppState> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
+        RoutedContext::of(parts)?.params()?.get(0).map(Self)
+    }
+}
+
+impl<T: PathParam, U: PathParam> FromRequestParts<AppState> for Path<(T, U)> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
+        let params = RoutedContext::of(parts)?.params()?;
+        Ok(Self((params.get(0)?, params.get(1)?)))
+    }
+}
+
+/// File or folder of a bucket that the path of a request names.
+pub struct Target(pub ObjectPath);
+
+impl FromRequestParts<AppState> for Target {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
+        match &RoutedContext::of(parts)?.0.path {
+            RoutedPath::Object(target) => target.clone().map(Self),
+            _ => Err(ApiError::internal("the path of the route names no object")),
+        }
+    }
+}
