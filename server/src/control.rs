@@ -365,7 +365,8 @@ fn with_public_url(app: &AppState, mut request: AdminRequest) -> AdminRequest {
 }
 
 async fn test_webhook(app: &AppState, id: &str) -> Result<AdminResponse, ApiError> {
-    let webhook = app.catalog.webhook(&webhook_id(id)?).ok_or_else(ApiError::webhook_not_found)?;
+    let webhook =
+        app.catalog.webhooks().get(&webhook_id(id)?).ok_or_else(ApiError::webhook_not_found)?;
     let tested =
         webhooks::test(&app.jobs, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
     Ok(AdminResponse::WebhookTested(tested.into()))

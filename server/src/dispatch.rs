@@ -84,7 +84,7 @@ impl HttpService {
                     }
                     Err(error) => error.into_response(),
                 };
-                let nobody = self.state.catalog.unattributed_usage();
+                let nobody = self.state.catalog.usage().unattributed();
                 let counters = context.bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic);
                 self.finish(&context, &head.method, &head.uri, response, counters.clone())
             }
@@ -112,7 +112,7 @@ impl HttpService {
     fn bucket(&self, head: &Parts, entry: &Entry<'_>) -> Option<Arc<Bucket>> {
         let path = match entry {
             Entry::Delivery(Ok(target)) | Entry::Endpoint(Endpoint::Object(_, Ok(target))) => {
-                return self.state.catalog.bucket(&target.bucket);
+                return self.state.catalog.buckets().get(&target.bucket);
             }
             #[cfg(feature = "s3")]
             Entry::Endpoint(Endpoint::Signed(path)) => path,
@@ -121,7 +121,7 @@ impl HttpService {
         };
         // The path after the bucket is invalid or irrelevant.
         let name = (!is_reserved_path(path)).then(|| ObjectPath::bucket_of_path(path))??;
-        self.state.catalog.bucket(&name)
+        self.state.catalog.buckets().get(&name)
     }
 
     /// Rejects an address that is over its rate limit.
@@ -146,7 +146,7 @@ impl HttpService {
         let in_flight = is_upload.then(|| self.state.metrics.track_upload());
         let response = self.handle(&context, endpoint, head, body, &meter).await;
         drop(in_flight);
-        let counters = meter.finish(self.state.catalog.unattributed_usage());
+        let counters = meter.finish(self.state.catalog.usage().unattributed());
         let mut response = self.finish(&context, &method, &uri, response, counters);
         if is_for_own_pages {
             allow_no_origin(response.headers_mut());

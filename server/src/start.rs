@@ -90,7 +90,7 @@ impl StartupReport {
             scheme,
             set_up_link: set_up_link.map(|path| public_url.as_str().to_owned() + &path),
             public_url,
-            has_accounts: !state.catalog.accounts().is_empty(),
+            has_accounts: !state.catalog.accounts().all().is_empty(),
         }
     }
 }

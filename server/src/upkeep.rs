@@ -57,11 +57,11 @@ impl BackgroundTasks {
         let _ = self.damage_log.await;
         let catalog = self.catalog;
         let work = catalog.clone();
-        let write = move || work.write_last_used().and(work.write_session_uses());
+        let write = move || work.api_keys().write_uses().and(work.sessions().write_uses());
         if let Err(error) = blocking(write).await {
             tracing::warn!(%error, "failed to persist last-used times");
         }
-        if let Err(error) = blocking(move || catalog.write_usage()).await {
+        if let Err(error) = blocking(move || catalog.usage().write()).await {
             tracing::warn!(%error, "failed to persist usage counters");
         }
     }
@@ -72,8 +72,8 @@ async fn keep_presigned(catalog: Catalog) {
     loop {
         let catalog = catalog.clone();
         let swept = blocking(move || {
-            catalog.renew_signing_keys()?;
-            catalog.sweep_used_tokens()
+            catalog.tokens().renew_keys()?;
+            catalog.tokens().sweep()
         });
         match swept.await {
             Ok(catalog::limits::USED_TOKENS_SWEPT_MAX) => continue,
@@ -99,7 +99,7 @@ async fn keep_fair_use(app: AppState) {
 async fn keep_dead_letters(catalog: Catalog) {
     loop {
         let work = catalog.clone();
-        if let Err(error) = blocking(move || work.sweep_dead_letters()).await {
+        if let Err(error) = blocking(move || work.deliveries().sweep()).await {
             tracing::warn!(%error, "failed to delete old dead letters");
         }
         tokio::time::sleep(crate::limits::WEBHOOK_SWEEP_INTERVAL).await;
@@ -114,10 +114,10 @@ async fn keep_traffic(catalog: Catalog) {
         let minute = catalog.now_ms() / MINUTE_MS;
         let work = catalog.clone();
         let done = blocking(move || {
-            work.advance_usage();
+            work.usage().advance();
             if minute.is_multiple_of(crate::limits::USAGE_WRITE_INTERVAL_MINUTES) {
-                work.write_usage()?;
-                work.compact_usage()?;
+                work.usage().write()?;
+                work.usage().compact()?;
             }
             Ok::<_, CatalogError>(())
         });
@@ -133,12 +133,12 @@ async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();
         let done = blocking(move || {
-            work.write_last_used()?;
-            work.write_session_uses()?;
-            work.sweep_sessions()?;
-            work.sweep_audit()?;
-            work.remove_webhook_leftovers()?;
-            work.resume_deletions()
+            work.api_keys().write_uses()?;
+            work.sessions().write_uses()?;
+            work.sessions().sweep()?;
+            work.audit().sweep()?;
+            work.webhooks().remove_leftovers()?;
+            work.buckets().resume_deletions()
         });
         if let Err(error) = done.await {
             tracing::warn!(%error, "catalog maintenance failed; will retry");

@@ -269,13 +269,13 @@ async fn audit_is_bounded_per_actor() {
     let (world, _) = World::with_bucket(1);
     let operator = world.operator();
     let bucket = engine::BucketName::parse("photos").unwrap();
-    let ann = world.state.catalog.account_by_name_or_id("ann").unwrap().id.to_string();
+    let ann = world.state.catalog.accounts().find("ann").unwrap().id.to_string();
     let quiet = entries(&operator, "limit=500").await.len();
     let actor = Actor { account: Some(ann), ..Actor::default() };
     let catalog = world.state.catalog.acting_as(actor);
     for at in 0..catalog::limits::AUDIT_ENTRIES_MAX as u64 + MORE {
         let change = BucketChange { thumbnails: Some(at % 2 == 0), ..BucketChange::default() };
-        catalog.edit_bucket(&bucket, change).unwrap();
+        catalog.buckets().edit(&bucket, change).unwrap();
     }
     let kept = |world: &World| {
         let (mut count, mut after) = (0, None);
@@ -293,7 +293,7 @@ async fn audit_is_bounded_per_actor() {
     assert!(quiet >= 5);
     // Unauthenticated refusals have a bound of their own.
     for _ in 0..catalog::limits::AUDIT_REFUSED_MAX + 10 {
-        catalog.audit_failed_sign_in(None).unwrap();
+        catalog.audit().record_failed_sign_in(None).unwrap();
     }
     let refused = world.store.facts("audit/", None, 1).unwrap();
     assert_eq!(refused.len(), 1);
@@ -303,7 +303,7 @@ async fn audit_is_bounded_per_actor() {
     let found = world.found_on(world.disk.fork());
     assert_eq!(kept(&found), catalog::limits::AUDIT_ENTRIES_MAX);
     found.clock.advance(401 * 24 * 60 * 60 * 1_000);
-    found.state.catalog.sweep_audit().unwrap();
+    found.state.catalog.audit().sweep().unwrap();
     assert_eq!(kept(&found), 0);
     found.manage(AdminRequest::CreateAccount { name: "late".into(), settings: Default::default() });
     assert_eq!(kept(&found), 1);
@@ -326,8 +326,9 @@ async fn power_loss_keeps_change_and_audit_entry_atomic() {
             let found = world.found_on(disk);
             let ann = Client::new(found.app(), client.key.clone());
             let catalog = &found.state.catalog;
-            let is =
-                |name: &str| catalog.bucket(&engine::BucketName::parse(name).unwrap()).is_some();
+            let is = |name: &str| {
+                catalog.buckets().get(&engine::BucketName::parse(name).unwrap()).is_some()
+            };
             let (is_made, is_deleted) = (is("second"), !is("photos"));
             let logged = actions(&ann, "action=bucket.").await;
             let expected = ["bucket.create", "bucket.create", "bucket.delete"];

@@ -257,7 +257,7 @@ async fn bucket_with_files_requires_force_to_delete() {
     client.upload("/photos/", form).await.check_error(404, "bucket_not_found");
     // The files are removed, by this call or by the server, and the name is free again.
     for _ in 0..1_000 {
-        world.state.catalog.resume_deletions().unwrap();
+        world.state.catalog.buckets().resume_deletions().unwrap();
         let again = client.post_json("/api/buckets", json!({"bucketName": "photos"})).await;
         if again.status == 200 {
             assert_eq!(world.object_count("photos"), 0);
@@ -335,7 +335,7 @@ async fn placeholder_may_be_in_another_bucket_of_the_account() {
 
     // Another account's bucket of that name is not the account's own.
     client.delete("/api/buckets/shared?force=true").await.check_done();
-    world.state.catalog.resume_deletions().unwrap();
+    world.state.catalog.buckets().resume_deletions().unwrap();
     world.account("bob");
     for _ in 0..1_000 {
         tokio::task::yield_now().await;

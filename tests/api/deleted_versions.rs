@@ -159,7 +159,7 @@ async fn deleted_files_of_a_previous_bucket_are_hidden() {
     let lsn = deleted_files(&ann, "").await.0[0]["lsn"].clone();
     ann.delete("/api/buckets/photos?force").await.check_done();
     let name = engine::BucketName::parse("photos").unwrap();
-    while world.state.catalog.bucket(&name).is_some() || world.object_count("photos") > 0 {
+    while world.state.catalog.buckets().get(&name).is_some() || world.object_count("photos") > 0 {
         tokio::task::yield_now().await;
     }
     world.account("bob");

@@ -92,7 +92,7 @@ async fn download_link_survives_revocation_of_its_key() {
     let (world, client) = world().await;
     let week = link(&client, json!({"path": "a/b c.txt", "expiresIn": 604_800})).await;
     world.clock.advance(7 * 24 * 60 * 60 * 1_000 - 1);
-    world.state.catalog.renew_signing_keys().unwrap();
+    world.state.catalog.tokens().renew_keys().unwrap();
     assert_eq!(world.anonymous().get(&week).await.text(), "0123456789");
 }
 

@@ -177,7 +177,7 @@ async fn import_fetches_each_url_once_across_restarts() {
     let job = ended(&client, &id).await;
     assert_eq!((&job["state"], &job["done"]), (&json!("done"), &json!(40)), "{job}");
     assert_eq!(world.object_count("photos"), 40, "none twice");
-    world.state.catalog.sweep_jobs().unwrap();
+    world.state.catalog.jobs().sweep().unwrap();
     assert!(world.store.facts("imported/", None, 1).unwrap().is_empty());
 }
 

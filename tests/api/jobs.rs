@@ -364,7 +364,7 @@ async fn jobs_are_bounded_and_old_ones_are_evicted() {
     let kept = listed_ids(&client.get("/api/jobs?limit=1000").await.check_done());
     assert_eq!(kept.len(), catalog::limits::JOBS_ENDED_MAX);
     world.clock.advance(8 * 24 * 60 * 60 * 1_000);
-    world.state.catalog.sweep_jobs().unwrap();
+    world.state.catalog.jobs().sweep().unwrap();
     assert!(listed_ids(&client.get("/api/jobs").await.check_done()).is_empty());
 }
 

@@ -468,13 +468,13 @@ async fn presign_tokens_survive_restart_and_key_revocation() {
     let client = world.client_of("ann", ApiKeySettings::default());
     world.clock.advance(31 * DAY_MS);
     let before = token_path(&client, "path=photos/").await;
-    world.state.catalog.renew_signing_keys().unwrap();
+    world.state.catalog.tokens().renew_keys().unwrap();
     let after = token_path(&client, "path=photos/").await;
     assert_eq!(use_token(&client, &before).await.status, 200);
     assert_eq!(use_token(&client, &after).await.status, 200);
     // Links to download live for a week, cookies of known devices for 90 days.
     world.clock.advance(92 * DAY_MS);
-    world.state.catalog.renew_signing_keys().unwrap();
+    world.state.catalog.tokens().renew_keys().unwrap();
     use_token(&client, &before).await.check_error(404, "token_not_found");
     use_token(&client, &after).await.check_error(410, "token_expired");
     let keys = world.store.facts("signing-key/", None, 10).unwrap();
@@ -497,7 +497,7 @@ async fn presign_signing_key_creation_failure_is_not_fatal() {
     holder.get("/api/presigned-url?path=photos/").await.check_error(503, "overloaded");
     world.disk.set_free_bytes(4 << 30);
     world.clock.advance(1_000);
-    world.state.catalog.renew_signing_keys().unwrap();
+    world.state.catalog.tokens().renew_keys().unwrap();
     let path = token_path(&holder, "path=photos/").await;
     assert_eq!(use_token(&holder, &path).await.status, 200);
 }
@@ -510,7 +510,7 @@ async fn presign_used_tokens_are_forgotten_after_expiry() {
         assert_eq!(use_token(&client, &path).await.status, 200);
         world.clock.advance(1_000);
     }
-    let sweep = || world.state.catalog.sweep_used_tokens().unwrap();
+    let sweep = || world.state.catalog.tokens().sweep().unwrap();
     let left = || world.store.facts("token/", None, 10).unwrap().len();
     assert_eq!((sweep(), left()), (0, 5));
     world.clock.advance((24 * 60 * 60 + 60) * 1_000 - 5_000 + 1_000);

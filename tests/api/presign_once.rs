@@ -79,8 +79,8 @@ async fn presign_token_claim_race_reports_token_used() {
     let concurrent = async {
         tokio::task::yield_now().await;
         let token = path.rsplit('/').next().unwrap();
-        let grant = world.state.catalog.grant(token).unwrap();
-        world.store.commit(catalog::Catalog::redeem(&grant).unwrap()).unwrap();
+        let grant = world.state.catalog.tokens().verify(token).unwrap();
+        world.store.commit(grant.redeem().unwrap()).unwrap();
         sender.finish().await;
     };
     tokio::join!(sent, concurrent).0.check_error(410, "token_used");

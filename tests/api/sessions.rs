@@ -159,8 +159,8 @@ async fn session_expires_when_idle_and_after_a_month() {
     world.clock.advance(1);
     assert!(!busy.is_signed_in().await);
     // Ended sessions are removed.
-    assert_eq!(world.state.catalog.sweep_sessions().unwrap(), 2);
-    assert_eq!(world.state.catalog.sweep_sessions().unwrap(), 0);
+    assert_eq!(world.state.catalog.sessions().sweep().unwrap(), 2);
+    assert_eq!(world.state.catalog.sessions().sweep().unwrap(), 0);
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn sessions_survive_restart() {
     assert_eq!(gone.clone().delete("/-/session").await.status, 204);
     world.clock.advance(5 * DAY_MS);
     assert!(ann.is_signed_in().await);
-    world.state.catalog.write_session_uses().unwrap();
+    world.state.catalog.sessions().write_uses().unwrap();
     let found = world.found_on(world.disk.fork());
     found.clock.advance(5 * DAY_MS);
     let mut ann = Browser::of(&found).holding(ann.secret);

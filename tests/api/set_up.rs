@@ -84,8 +84,8 @@ async fn set_up_succeeds_once_under_concurrency() {
     let mut statuses = [one.status.as_u16(), two.status.as_u16()];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 410]);
-    assert_eq!(world.state.catalog.accounts().len(), 1);
-    assert_eq!(world.state.catalog.buckets().len(), 1);
+    assert_eq!(world.state.catalog.accounts().all().len(), 1);
+    assert_eq!(world.state.catalog.buckets().all().len(), 1);
     second.post("/-/set-up", other).await.check_own_error(410, "set_up_done");
 }
 
@@ -127,11 +127,11 @@ async fn set_up_adopts_account_created_by_cli() {
     let mut taken = body("eve");
     taken["bucketName"] = "photos".into();
     browser.post("/-/set-up", taken).await.check_own_error(409, "already_exists");
-    assert_eq!(world.state.catalog.accounts().len(), 1);
+    assert_eq!(world.state.catalog.accounts().all().len(), 1);
     let done = browser.post("/-/set-up", body("ann")).await.check_done();
     assert_eq!(done["account"]["role"], "operator");
     assert_eq!((&done["bucket"], &done["apiKey"]["bucketName"]), (&Value::Null, &Value::Null));
-    assert_eq!(world.state.catalog.accounts().len(), 1);
+    assert_eq!(world.state.catalog.accounts().all().len(), 1);
     browser.get("/api/accounts").await.check_done();
     assert_eq!(Browser::of(&world).sign_in("ann", PASSWORD).await.status, 200);
     key.put("/photos/", "a.txt", b"earlier keys work").await;
@@ -153,7 +153,7 @@ async fn set_up_check_changes_nothing_and_counts_wrong_tokens() {
     expired.check_own_error(410, "link_expired");
     let wrong = json!({"token": "a".repeat(52), "check": true});
     browser.post("/-/set-up", wrong).await.check_own_error(404, "link_not_found");
-    assert!(world.state.catalog.accounts().is_empty());
+    assert!(world.state.catalog.accounts().all().is_empty());
 }
 
 #[tokio::test]
@@ -223,9 +223,12 @@ async fn power_loss_leaves_set_up_complete_or_absent() {
             disk.power_on(policy, seed);
             let found = world.found_on(disk);
             let catalog = &found.state.catalog;
-            let counts =
-                (catalog.accounts().len(), catalog.buckets().len(), catalog.api_keys().len());
-            let is_done = !catalog.accounts().is_empty();
+            let counts = (
+                catalog.accounts().all().len(),
+                catalog.buckets().all().len(),
+                catalog.api_keys().all().len(),
+            );
+            let is_done = !catalog.accounts().all().is_empty();
             assert_eq!(counts, if is_done { (1, 1, 1) } else { (0, 0, 0) }, "{policy:?} {at}");
             assert!(is_done || cut.operations() < acknowledged, "{policy:?} {at}: it is gone");
             if !is_done {
@@ -233,7 +236,7 @@ async fn power_loss_leaves_set_up_complete_or_absent() {
                 continue;
             }
             after += 1;
-            let known = catalog.account_by_sign_in_name("ann").expect("ann is there");
+            let known = catalog.sessions().find_account("ann").expect("ann is there");
             assert!(known.1.is_some(), "{policy:?} {at}: ann has no password");
             let key = Client::new(found.app(), Some(done["key"].as_str().unwrap().to_owned()));
             let form = Form::new().file("f", "a.txt", None, b"1");
@@ -285,7 +288,7 @@ async fn invitation_expires_by_time_replacement_or_password() {
     browser.post("/-/invitation", accept(&first)).await.check_own_error(404, "link_not_found");
     world.clock.advance(DAY_MS);
     browser.post("/-/invitation", accept(&second)).await.check_own_error(410, "link_expired");
-    assert_eq!(world.state.catalog.sweep_sessions().unwrap(), 1);
+    assert_eq!(world.state.catalog.sessions().sweep().unwrap(), 1);
     browser.post("/-/invitation", accept(&second)).await.check_own_error(404, "link_not_found");
 
     let third = invite(&world, "bob");

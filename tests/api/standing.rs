@@ -153,7 +153,7 @@ async fn standing_keeps_latest_100_changes_after_reopen() {
     assert_eq!(known[99].at, "2026-01-31T12:00:00.119Z");
     let rng = world.state.rng.clone();
     let again = Catalog::open(world.store.clone(), world.clock.clone(), rng).unwrap();
-    let id = again.account_by_name_or_id("ann").unwrap().id.clone();
+    let id = again.accounts().find("ann").unwrap().id.clone();
     assert_eq!(standing_changes(&again, &id), known);
 }
 

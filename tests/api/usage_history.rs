@@ -31,8 +31,8 @@ async fn sum(client: &Client, query: &str, name: &str) -> u64 {
 }
 
 fn write(world: &World) {
-    world.state.catalog.write_usage().unwrap();
-    world.state.catalog.compact_usage().unwrap();
+    world.state.catalog.usage().write().unwrap();
+    world.state.catalog.usage().compact().unwrap();
 }
 
 #[tokio::test]
@@ -347,11 +347,11 @@ async fn usage_history_of_deleted_bucket_stays_in_the_total() {
     client.put("/photos/", "a.txt", b"12345").await;
     let name = engine::BucketName::parse("photos").unwrap();
     // A concurrent download.
-    let under_way = world.state.catalog.bucket(&name).unwrap();
+    let under_way = world.state.catalog.buckets().get(&name).unwrap();
     let before = sum(&operator, "step=minute", "bytesOut").await;
     under_way.traffic.add_bytes_out(100_000);
     client.delete("/api/buckets/photos?force").await.check_done();
-    while world.state.catalog.bucket(&name).is_some() {
+    while world.state.catalog.buckets().get(&name).is_some() {
         tokio::task::yield_now().await;
     }
     under_way.traffic.add_bytes_out(200_000);

@@ -80,15 +80,15 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
                 reported.push(json!({"timeMs": time, "requests": requests, "refusals": refusals}));
             }
             deliver_due(&past.state.jobs).await;
-            past.state.catalog.advance_usage();
+            past.state.catalog.usage().advance();
             if hour % WRITE_HOURS == 0 {
-                past.state.catalog.write_usage().unwrap();
+                past.state.catalog.usage().write().unwrap();
             }
         }
         past.wait_until(now_ms - 20 * MINUTE_MS);
         past.end(&client).await;
         past.wait_until(now_ms);
-        past.state.catalog.write_usage().unwrap();
+        past.state.catalog.usage().write().unwrap();
         past.store.close().unwrap();
         json!({"ann": ann, "webhook": webhook, "hours": reported, "key": olga.key()})
     })

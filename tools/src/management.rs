@@ -133,7 +133,7 @@ impl LocalStore {
     fn new(store: Store) -> Result<Self, Failure> {
         let (clock, rng) = (Arc::new(SystemClock::new()), Arc::new(SystemRng));
         let catalog = Catalog::open(store.clone(), clock, rng).and_then(|catalog| {
-            catalog.resume_deletions()?;
+            catalog.buckets().resume_deletions()?;
             Ok(catalog)
         });
         match catalog {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::CatalogError;
 use super::id::AccountId;
 use super::quota::Quota;
-use super::record::CatalogRecord;
+use super::record::{CatalogRecord, Record};
 
 /// Owner of buckets and API keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +76,33 @@ pub(super) struct StoredAccount {
     created_ms: u64,
 }
 
-impl CatalogRecord for StoredAccount {
-    const VERSION: u32 = 1;
+impl CatalogRecord for StoredAccount {}
+
+impl Record for Account {
+    type Stored = StoredAccount;
+
+    fn stored(&self) -> StoredAccount {
+        StoredAccount {
+            name: self.name.as_str().to_owned(),
+            role: self.role,
+            plan: self.plan,
+            standing: self.standing,
+            quota: self.quota,
+            created_ms: self.created_ms,
+        }
+    }
+
+    fn from_stored(id: &str, stored: StoredAccount) -> Result<Self, String> {
+        Ok(Self {
+            id: AccountId::parse(id).ok_or("its id is not an account id")?,
+            name: AccountName::parse(&stored.name).map_err(|error| error.to_string())?,
+            role: stored.role,
+            plan: stored.plan,
+            standing: stored.standing,
+            quota: stored.quota,
+            created_ms: stored.created_ms,
+        })
+    }
 }
 
 const NAME_CHARS_MAX: usize = 100;
@@ -113,28 +138,5 @@ impl Account {
             quota: Quota::default(),
             created_ms,
         }
-    }
-
-    pub(super) fn stored(&self) -> StoredAccount {
-        StoredAccount {
-            name: self.name.as_str().to_owned(),
-            role: self.role,
-            plan: self.plan,
-            standing: self.standing,
-            quota: self.quota,
-            created_ms: self.created_ms,
-        }
-    }
-
-    pub(super) fn from_stored(id: &str, stored: StoredAccount) -> Result<Self, String> {
-        Ok(Self {
-            id: AccountId::parse(id).ok_or("its id is not an account id")?,
-            name: AccountName::parse(&stored.name).map_err(|error| error.to_string())?,
-            role: stored.role,
-            plan: stored.plan,
-            standing: stored.standing,
-            quota: stored.quota,
-            created_ms: stored.created_ms,
-        })
     }
 }

@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
 use super::id::{AccountId, ApiKeyId};
-use super::record::CatalogRecord;
+use super::record::{CatalogRecord, Record};
 use super::{CatalogError, base32, hex};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
@@ -87,8 +87,45 @@ pub(super) struct StoredApiKey {
     revoked_ms: Option<u64>,
 }
 
-impl CatalogRecord for StoredApiKey {
-    const VERSION: u32 = 1;
+impl CatalogRecord for StoredApiKey {}
+
+impl Record for ApiKey {
+    type Stored = StoredApiKey;
+
+    fn stored(&self) -> StoredApiKey {
+        StoredApiKey {
+            account: self.account.as_str().to_owned(),
+            name: self.name.clone(),
+            secret_sha256: hex::encode(&self.secret_sha256),
+            scopes: self.scopes.clone(),
+            bucket: self.limits.bucket.as_ref().map(|bucket| bucket.as_str().to_owned()),
+            prefix: self.limits.prefix.as_str().to_owned(),
+            expires_ms: self.limits.expires_ms,
+            created_ms: self.created_ms,
+            revoked_ms: self.revoked_ms,
+        }
+    }
+
+    fn from_stored(id: &str, stored: StoredApiKey) -> Result<Self, String> {
+        let say = |error: NameError| error.to_string();
+        Ok(Self {
+            id: ApiKeyId::parse(id).ok_or("its id is not the id of a key")?,
+            account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
+            name: stored.name,
+            secret_sha256: hex::decode(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
+            scopes: stored.scopes,
+            limits: KeyRestrictions {
+                bucket: match stored.bucket {
+                    Some(bucket) => Some(BucketName::parse(&bucket).map_err(say)?),
+                    None => None,
+                },
+                prefix: FolderKey::parse(&stored.prefix).map_err(say)?,
+                expires_ms: stored.expires_ms,
+            },
+            created_ms: stored.created_ms,
+            revoked_ms: stored.revoked_ms,
+        })
+    }
 }
 
 impl Scope {
@@ -184,41 +221,6 @@ impl ApiKey {
 
     pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
-    }
-
-    pub(super) fn stored(&self) -> StoredApiKey {
-        StoredApiKey {
-            account: self.account.as_str().to_owned(),
-            name: self.name.clone(),
-            secret_sha256: hex::encode(&self.secret_sha256),
-            scopes: self.scopes.clone(),
-            bucket: self.limits.bucket.as_ref().map(|bucket| bucket.as_str().to_owned()),
-            prefix: self.limits.prefix.as_str().to_owned(),
-            expires_ms: self.limits.expires_ms,
-            created_ms: self.created_ms,
-            revoked_ms: self.revoked_ms,
-        }
-    }
-
-    pub(super) fn from_stored(id: &str, stored: StoredApiKey) -> Result<Self, String> {
-        let say = |error: NameError| error.to_string();
-        Ok(Self {
-            id: ApiKeyId::parse(id).ok_or("its id is not the id of a key")?,
-            account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
-            name: stored.name,
-            secret_sha256: hex::decode(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
-            scopes: stored.scopes,
-            limits: KeyRestrictions {
-                bucket: match stored.bucket {
-                    Some(bucket) => Some(BucketName::parse(&bucket).map_err(say)?),
-                    None => None,
-                },
-                prefix: FolderKey::parse(&stored.prefix).map_err(say)?,
-                expires_ms: stored.expires_ms,
-            },
-            created_ms: stored.created_ms,
-            revoked_ms: stored.revoked_ms,
-        })
     }
 }
 

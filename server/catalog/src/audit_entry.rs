@@ -113,9 +113,7 @@ pub struct AuditEntry {
     pub organisation: Option<String>,
 }
 
-impl CatalogRecord for AuditEntry {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for AuditEntry {}
 
 impl AuditAction {
     /// Retention class of rejected sign-ins.

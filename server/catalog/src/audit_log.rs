@@ -5,15 +5,16 @@
 //! oldest entry of the largest retention class is evicted, so that a busy account does not displace the entries of
 //! others. Non-goals: content of entries, and authorization of readers.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
+use engine::FactName;
 use engine::name::NameError;
-use engine::{Batch, FactName, Store};
 
-use super::audit_entry::{Actor, AuditAction, AuditEntry, AuditRecord};
+use super::audit_entry::{AuditAction, AuditEntry, AuditRecord};
+use super::change::{ChangedFact, Table, split};
 use super::record::{decode, encode};
-use super::{AccountId, Catalog, CatalogError, each_fact};
+use super::{AccountId, Audit, CatalogError};
 use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_REFUSED_MAX, AUDIT_RETENTION};
 
 /// Prefix of the fact names of entries; the number follows.
@@ -21,16 +22,13 @@ const PREFIX: &str = "audit/";
 const NUMBER_DIGITS: usize = 20;
 
 /// Index of the stored entries.
-#[derive(Default)]
-pub(super) struct AuditLog(Mutex<SequenceNumbers>);
-
-#[derive(Default)]
-struct SequenceNumbers {
+#[derive(Debug, Default)]
+pub(super) struct AuditTable {
     next: u64,
     /// Time and retention class of each entry.
-    kept: BTreeMap<u64, (u64, Arc<str>)>,
+    entries: BTreeMap<u64, (u64, Arc<str>)>,
     /// Entry numbers by class, oldest first.
-    classes: HashMap<Arc<str>, VecDeque<u64>>,
+    classes: BTreeMap<Arc<str>, VecDeque<u64>>,
 }
 
 /// Page of entries, newest first.
@@ -41,37 +39,55 @@ pub struct AuditPage {
     pub next: Option<u64>,
 }
 
-impl AuditLog {
-    pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
-        let mut numbers = SequenceNumbers::default();
-        each_fact(store, PREFIX, |fact, number, bytes| {
-            // An unreadable entry is not counted, and stays.
-            if let (Ok(number), Ok(entry)) = (number.parse(), decode::<AuditEntry>(fact, bytes)) {
-                numbers.insert(number, entry.at_ms, entry.retention_class());
-            }
-            Ok(())
-        })?;
-        Ok(Self(Mutex::new(numbers)))
-    }
+impl Table for AuditTable {
+    const PREFIXES: &'static [&'static str] = &[PREFIX];
 
-    fn numbers(&self) -> MutexGuard<'_, SequenceNumbers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
+        let Ok(number) = split(fact).1.parse() else { return Ok(()) };
+        match value.map(|value| decode::<AuditEntry>(fact, value)) {
+            Some(Ok(entry)) => self.insert(number, entry.at_ms, entry.retention_class()),
+            // An unreadable entry is not counted, and stays.
+            Some(Err(_)) => {}
+            None => self.remove(number),
+        }
+        Ok(())
     }
 }
 
-impl SequenceNumbers {
+impl AuditTable {
+    /// Assigns a number to a new entry. Returns its fact, and that of the entry that it evicts, if any.
+    ///
+    /// The entry counts from here on, for the next one of the same change. If the change fails, its number has no
+    /// entry, and readers skip it.
+    pub(super) fn reserve(&mut self, entry: &AuditEntry) -> Result<Vec<ChangedFact>, CatalogError> {
+        let mut facts = Vec::with_capacity(2);
+        if let Some(oldest) = self.crowded_out(entry.retention_class()) {
+            facts.push((fact(oldest)?, None));
+            self.remove(oldest);
+        }
+        let number = self.next;
+        let fact = fact(number)?;
+        let value = encode(&fact, entry)?;
+        facts.push((fact, Some(value)));
+        self.insert(number, entry.at_ms, entry.retention_class());
+        Ok(facts)
+    }
+
     fn insert(&mut self, number: u64, at_ms: u64, class: &str) {
+        if self.entries.contains_key(&number) {
+            return;
+        }
         let class = match self.classes.get_key_value(class) {
             Some((class, _)) => class.clone(),
             None => Arc::from(class),
         };
         self.classes.entry(class.clone()).or_default().push_back(number);
-        self.kept.insert(number, (at_ms, class));
+        self.entries.insert(number, (at_ms, class));
         self.next = self.next.max(number + 1);
     }
 
     fn remove(&mut self, number: u64) {
-        let Some((_, class)) = self.kept.remove(&number) else { return };
+        let Some((_, class)) = self.entries.remove(&number) else { return };
         if let Some(numbers) = self.classes.get_mut(&class) {
             numbers.retain(|it| *it != number);
             if numbers.is_empty() {
@@ -88,7 +104,7 @@ impl SequenceNumbers {
         if let Some(numbers) = refused {
             return numbers.front().copied();
         }
-        if self.kept.len() < AUDIT_ENTRIES_MAX {
+        if self.entries.len() < AUDIT_ENTRIES_MAX {
             return None;
         }
         // Among classes of equal size the one with the oldest entry, which makes the choice deterministic.
@@ -99,73 +115,45 @@ impl SequenceNumbers {
     }
 }
 
-impl Catalog {
-    /// Returns the same catalog on behalf of an author: changes through it are recorded as theirs.
-    pub fn acting_as(&self, actor: Actor) -> Self {
-        Self(self.0.clone(), Some(Arc::new(actor)))
-    }
-
-    /// Adds an entry to the batch of its change.
-    pub(super) fn append_audit(
-        &self,
-        batch: Batch,
-        record: AuditRecord,
-    ) -> Result<Batch, CatalogError> {
-        let actor = self.1.as_deref().cloned().unwrap_or_default();
-        let entry = record.entry(self.now_ms(), actor);
-        let mut numbers = self.0.audit.numbers();
-        let mut batch = batch;
-        if let Some(oldest) = numbers.crowded_out(entry.retention_class()) {
-            batch = batch.delete_fact(fact(oldest)?);
-            numbers.remove(oldest);
-        }
-        let number = numbers.next;
-        let fact = fact(number)?;
-        let value = encode(&fact, &entry)?;
-        // If the batch fails, the number has no entry, and readers skip it.
-        numbers.insert(number, entry.at_ms, entry.retention_class());
-        Ok(batch.put_fact(fact, value))
-    }
-
+impl Audit<'_> {
     /// Stores an entry for an action that does not change the catalog.
-    fn store_audit_entry(&self, entry: AuditRecord) -> Result<(), CatalogError> {
-        self.0.store.commit(self.append_audit(Batch::new(), entry)?)?;
-        Ok(())
+    fn store(&self, entry: AuditRecord) -> Result<(), CatalogError> {
+        let mut change = self.0.begin();
+        change.audit(entry);
+        change.commit()
     }
 
     /// Records a rejected sign-in to this account, or to an unknown one.
-    pub fn audit_failed_sign_in(&self, account: Option<&AccountId>) -> Result<(), CatalogError> {
+    pub fn record_failed_sign_in(&self, account: Option<&AccountId>) -> Result<(), CatalogError> {
         let entry = AuditRecord::new(AuditAction::SessionRefused);
-        self.store_audit_entry(match account {
+        self.store(match account {
             Some(account) => entry.account(account).detail("wrong password"),
             None => entry.detail("unknown name"),
         })
     }
 
     /// Records the start of a requested compaction.
-    pub fn audit_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
+    pub fn record_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
         let entry = AuditRecord::new(AuditAction::CompactionBegin);
-        self.store_audit_entry(
-            entry.detail(format!("segments of which {dead_percent_min} % are dead")),
-        )
+        self.store(entry.detail(format!("segments of which {dead_percent_min} % are dead")))
     }
 
     /// Returns the newest entries that match, before a number. Blocks on the index.
-    pub fn audit_page(
+    pub fn page(
         &self,
         wants: impl Fn(&AuditEntry) -> bool,
         before: Option<u64>,
         limit: usize,
     ) -> Result<AuditPage, CatalogError> {
         let numbers: Vec<u64> = {
-            let numbers = self.0.audit.numbers();
-            let older = numbers.kept.range(..before.unwrap_or(u64::MAX));
+            let numbers = self.0.state.audit.read();
+            let older = numbers.entries.range(..before.unwrap_or(u64::MAX));
             older.map(|(number, _)| *number).rev().collect()
         };
         let mut entries = Vec::new();
         for number in numbers {
             let fact = fact(number)?;
-            let Some(value) = self.0.store.fact(&fact)? else { continue };
+            let Some(value) = self.0.state.store.fact(&fact)? else { continue };
             let entry: AuditEntry = decode(&fact, &value)?;
             if !wants(&entry) {
                 continue;
@@ -180,25 +168,23 @@ impl Catalog {
     }
 
     /// Deletes entries that are past their retention.
-    pub fn sweep_audit(&self) -> Result<(), CatalogError> {
+    pub fn sweep(&self) -> Result<(), CatalogError> {
         let kept_ms = u64::try_from(AUDIT_RETENTION.as_millis()).unwrap_or(u64::MAX);
-        let before_ms = self.now_ms().saturating_sub(kept_ms);
+        let before_ms = self.0.now_ms().saturating_sub(kept_ms);
         loop {
+            let mut change = self.0.begin();
             let old: Vec<u64> = {
-                let numbers = self.0.audit.numbers();
-                let old = numbers.kept.iter().filter(|(_, (at_ms, _))| *at_ms < before_ms);
+                let numbers = self.0.state.audit.read();
+                let old = numbers.entries.iter().filter(|(_, (at_ms, _))| *at_ms < before_ms);
                 old.map(|(number, _)| *number).take(AUDIT_BATCH).collect()
             };
             if old.is_empty() {
                 return Ok(());
             }
-            let mut batch = Batch::new();
-            for number in &old {
-                batch = batch.delete_fact(fact(*number)?);
+            for number in old {
+                change.delete(fact(number)?);
             }
-            self.0.store.commit(batch)?;
-            let mut numbers = self.0.audit.numbers();
-            old.into_iter().for_each(|number| numbers.remove(number));
+            change.commit()?;
         }
     }
 }
@@ -213,8 +199,8 @@ mod tests {
 
     #[test]
     fn audit_eviction_hits_the_largest_actor() {
-        let mut numbers = SequenceNumbers::default();
-        let add = |numbers: &mut SequenceNumbers, class: &str| {
+        let mut numbers = AuditTable::default();
+        let add = |numbers: &mut AuditTable, class: &str| {
             let gone = numbers.crowded_out(class);
             gone.into_iter().for_each(|number| numbers.remove(number));
             let number = numbers.next;
@@ -232,13 +218,13 @@ mod tests {
         }
         // Also for an entry of another class.
         assert_eq!(add(&mut numbers, "other"), Some(60));
-        assert_eq!(numbers.kept.len(), AUDIT_ENTRIES_MAX);
+        assert_eq!(numbers.entries.len(), AUDIT_ENTRIES_MAX);
         assert_eq!(numbers.classes["quiet"].len(), 10);
     }
 
     #[test]
     fn failed_sign_ins_have_their_own_audit_limit() {
-        let mut numbers = SequenceNumbers::default();
+        let mut numbers = AuditTable::default();
         numbers.insert(0, 0, "ann");
         for at in 0..AUDIT_REFUSED_MAX as u64 {
             numbers.insert(at + 1, 0, AuditAction::REFUSED_CLASS);

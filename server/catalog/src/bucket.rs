@@ -17,7 +17,7 @@ use super::cors_rules::{CorsRule, check_rules};
 use super::id::{AccountId, OrganisationId};
 use super::public_access::PublicAccessBlock;
 use super::quota::Quota;
-use super::record::CatalogRecord;
+use super::record::{CatalogRecord, Record};
 use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
 use crate::versions::Versioning;
@@ -158,8 +158,81 @@ fn indexed() -> bool {
     true
 }
 
-impl CatalogRecord for StoredBucket {
-    const VERSION: u32 = 1;
+impl CatalogRecord for StoredBucket {}
+
+impl Record for Bucket {
+    type Stored = StoredBucket;
+
+    fn stored(&self) -> StoredBucket {
+        StoredBucket {
+            owner: self.owner.to_string(),
+            organisation: self.organisation.as_ref().map(ToString::to_string),
+            kind: self.kind,
+            access: self.granted_access,
+            public_access_block: self.public_access_block,
+            policy: self.policy.clone(),
+            placeholder: self.placeholder_text(),
+            cache_control: self.cache_control.as_ref().map(|value| value.as_str().to_owned()),
+            cors_origins: match &self.cors_origins {
+                CorsOrigins::Any => None,
+                CorsOrigins::Only(origins) => Some(origins.clone()),
+            },
+            cors_rules: self.cors_rules.clone(),
+            allowed_types: self.allowed_types.to_list(),
+            file_bytes_max: self.file_bytes_max,
+            quota: self.quota,
+            serve_html: self.serve_html,
+            thumbnails: self.thumbnails,
+            index: self.index,
+            tags: self.tags.clone(),
+            versioning: self.versioning,
+            object_lock: self.object_lock,
+            after_lsn: self.after_lsn,
+            created_ms: self.created_ms,
+            updated_ms: self.updated_ms,
+        }
+    }
+
+    fn from_stored(name: &str, stored: StoredBucket) -> Result<Self, String> {
+        let say = |error: CatalogError| error.to_string();
+        let name = BucketName::parse(name).map_err(|error| error.to_string())?;
+        let organisation = |id: String| {
+            OrganisationId::parse(&id).ok_or("its organisation is not the id of an organisation")
+        };
+        let placeholder = |text: String| parse_placeholder(&name, &text).map_err(say);
+        let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
+        check_rules(&stored.cors_rules)?;
+        let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
+        let mut bucket = Self {
+            owner: AccountId::parse(&stored.owner).ok_or("its owner is not an account id")?,
+            organisation: stored.organisation.map(organisation).transpose()?,
+            kind: stored.kind,
+            access: stored.access,
+            granted_access: stored.access,
+            public_access_block: stored.public_access_block,
+            policy: stored.policy,
+            placeholder: stored.placeholder.map(placeholder).transpose()?,
+            cache_control: stored.cache_control.map(cache_control).transpose()?,
+            cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
+            cors_rules: stored.cors_rules,
+            allowed_types: AllowedTypes::parse(&stored.allowed_types).map_err(say)?,
+            file_bytes_max: stored.file_bytes_max,
+            quota: stored.quota,
+            serve_html: stored.serve_html,
+            thumbnails: stored.thumbnails,
+            index: stored.index,
+            tags: stored.tags,
+            versioning: stored.versioning,
+            object_lock: stored.object_lock,
+            after_lsn: stored.after_lsn,
+            created_ms: stored.created_ms,
+            updated_ms: stored.updated_ms,
+            traffic: Arc::default(),
+            name,
+        };
+        bucket.settle_access();
+        Ok(bucket)
+    }
 }
 
 impl Bucket {
@@ -204,77 +277,6 @@ impl Bucket {
     /// Returns the fact whose existence makes the bucket exist: writes into the bucket require it.
     pub fn fact(&self) -> Result<FactName, NameError> {
         fact(&self.name)
-    }
-
-    pub(super) fn stored(&self) -> StoredBucket {
-        StoredBucket {
-            owner: self.owner.to_string(),
-            organisation: self.organisation.as_ref().map(ToString::to_string),
-            kind: self.kind,
-            access: self.granted_access,
-            public_access_block: self.public_access_block,
-            policy: self.policy.clone(),
-            placeholder: self.placeholder_text(),
-            cache_control: self.cache_control.as_ref().map(|value| value.as_str().to_owned()),
-            cors_origins: match &self.cors_origins {
-                CorsOrigins::Any => None,
-                CorsOrigins::Only(origins) => Some(origins.clone()),
-            },
-            cors_rules: self.cors_rules.clone(),
-            allowed_types: self.allowed_types.to_list(),
-            file_bytes_max: self.file_bytes_max,
-            quota: self.quota,
-            serve_html: self.serve_html,
-            thumbnails: self.thumbnails,
-            index: self.index,
-            tags: self.tags.clone(),
-            versioning: self.versioning,
-            object_lock: self.object_lock,
-            after_lsn: self.after_lsn,
-            created_ms: self.created_ms,
-            updated_ms: self.updated_ms,
-        }
-    }
-
-    pub(super) fn from_stored(name: &str, stored: StoredBucket) -> Result<Self, String> {
-        let say = |error: CatalogError| error.to_string();
-        let name = BucketName::parse(name).map_err(|error| error.to_string())?;
-        let organisation = |id: String| {
-            OrganisationId::parse(&id).ok_or("its organisation is not the id of an organisation")
-        };
-        let placeholder = |text: String| parse_placeholder(&name, &text).map_err(say);
-        let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
-        check_rules(&stored.cors_rules)?;
-        let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
-        let mut bucket = Self {
-            owner: AccountId::parse(&stored.owner).ok_or("its owner is not an account id")?,
-            organisation: stored.organisation.map(organisation).transpose()?,
-            kind: stored.kind,
-            access: stored.access,
-            granted_access: stored.access,
-            public_access_block: stored.public_access_block,
-            policy: stored.policy,
-            placeholder: stored.placeholder.map(placeholder).transpose()?,
-            cache_control: stored.cache_control.map(cache_control).transpose()?,
-            cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
-            cors_rules: stored.cors_rules,
-            allowed_types: AllowedTypes::parse(&stored.allowed_types).map_err(say)?,
-            file_bytes_max: stored.file_bytes_max,
-            quota: stored.quota,
-            serve_html: stored.serve_html,
-            thumbnails: stored.thumbnails,
-            index: stored.index,
-            tags: stored.tags,
-            versioning: stored.versioning,
-            object_lock: stored.object_lock,
-            after_lsn: stored.after_lsn,
-            created_ms: stored.created_ms,
-            updated_ms: stored.updated_ms,
-            traffic: Arc::default(),
-            name,
-        };
-        bucket.settle_access();
-        Ok(bucket)
     }
 
     /// Formats the placeholder: a key of this bucket, or `/bucket/key`.

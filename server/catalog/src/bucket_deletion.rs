@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::audit_entry::{AuditAction, AuditRecord};
 use super::bucket::{self, StoredBucket};
-use super::record::{CatalogRecord, encode};
-use super::{Bucket, Catalog, CatalogError};
+use super::record::{CatalogRecord, Record};
+use super::{Bucket, Buckets, Catalog, CatalogError};
 use crate::versions;
 
 /// Handling of the objects of a bucket to delete.
@@ -33,6 +33,7 @@ pub struct BucketDeletion {
 }
 
 /// Unfinished removal.
+#[derive(Debug, PartialEq)]
 pub(super) struct PendingDeletion {
     /// The bucket, if it had to be empty.
     pub(super) must_be_empty: Option<Arc<Bucket>>,
@@ -46,27 +47,31 @@ pub(super) struct StoredRemoval {
     pub(super) must_be_empty: Option<StoredBucket>,
 }
 
-impl CatalogRecord for StoredRemoval {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredRemoval {}
 
-impl PendingDeletion {
-    pub(super) fn from_stored(name: &str, stored: StoredRemoval) -> Result<Self, String> {
+impl Record for PendingDeletion {
+    type Stored = StoredRemoval;
+
+    fn stored(&self) -> StoredRemoval {
+        StoredRemoval { must_be_empty: self.must_be_empty.as_ref().map(|it| it.stored()) }
+    }
+
+    fn from_stored(name: &str, stored: StoredRemoval) -> Result<Self, String> {
         let bucket = stored.must_be_empty.map(|stored| Bucket::from_stored(name, stored));
         Ok(Self { must_be_empty: bucket.transpose()?.map(Arc::new), is_claimed: false })
     }
 }
 
-impl Catalog {
+impl Buckets<'_> {
     /// Deletes a bucket. Its name is free, and its space reclaimed, when the removal is finished. A bucket with object
     /// lock must always be empty.
-    pub fn delete_bucket(
+    pub fn delete(
         &self,
         name: &BucketName,
         contents: OnNonEmpty,
     ) -> Result<BucketDeletion, CatalogError> {
-        let _changing = self.change();
-        let bucket = self.require_bucket(name)?;
+        let mut change = self.0.begin();
+        let bucket = self.require(name)?;
         let contents = match bucket.object_lock {
             Some(_) => OnNonEmpty::Refuse,
             None => contents,
@@ -74,35 +79,23 @@ impl Catalog {
         let must_be_empty = match contents {
             OnNonEmpty::DeleteToo => None,
             OnNonEmpty::Refuse => {
-                require_emptiness(&self.0.store, name)?;
+                require_emptiness(&self.0.state.store, name)?;
                 Some(bucket.clone())
             }
         };
-        let fact = bucket::removal_fact(name)?;
-        let stored = StoredRemoval { must_be_empty: must_be_empty.as_ref().map(|it| it.stored()) };
-        let stored = encode(&fact, &stored)?;
-        let batch = Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored);
-        let entry = AuditRecord::new(AuditAction::BucketDelete).bucket(&bucket);
-        self.0.store.commit(self.append_audit(batch, entry)?)?;
-        self.fold_usage_of(&bucket);
-        self.publish(|tables| {
-            tables.remove_bucket(name);
-            let unfinished =
-                PendingDeletion { must_be_empty: must_be_empty.clone(), is_claimed: true };
-            tables.removals.insert(name.clone(), unfinished);
-        });
-        Ok(BucketDeletion {
-            catalog: self.clone(),
-            name: name.clone(),
-            must_be_empty,
-            is_done: false,
-        })
+        let deletion = PendingDeletion { must_be_empty, is_claimed: false };
+        change.delete(bucket.fact()?);
+        change.put(bucket::removal_fact(name)?, &deletion)?;
+        change.audit(AuditRecord::new(AuditAction::BucketDelete).bucket(&bucket));
+        change.commit()?;
+        let missing = || CatalogError::BucketNotFound(name.to_string());
+        self.claim_deletion(Some(name)).ok_or_else(missing)
     }
 
     /// Finishes unclaimed removals: after a start, and after failures. Returns the number of removed objects.
     pub fn resume_deletions(&self) -> Result<u64, CatalogError> {
         let mut removed = 0;
-        while let Some(removal) = self.claim_removal() {
+        while let Some(removal) = self.claim_next_deletion() {
             match removal.finish() {
                 Ok(objects) => removed += objects,
                 Err(CatalogError::NotEmpty(..)) => {}
@@ -112,13 +105,15 @@ impl Catalog {
         Ok(removed)
     }
 
-    fn claim_removal(&self) -> Option<BucketDeletion> {
-        self.publish(|tables| {
-            let (name, found) = tables.removals.iter_mut().find(|(_, it)| !it.is_claimed)?;
-            found.is_claimed = true;
-            let (name, must_be_empty) = (name.clone(), found.must_be_empty.clone());
-            Some(BucketDeletion { catalog: self.clone(), name, must_be_empty, is_done: false })
-        })
+    fn claim_next_deletion(&self) -> Option<BucketDeletion> {
+        // A deletion that has just been committed belongs to the change that holds the lock.
+        let _change = self.0.begin();
+        self.claim_deletion(None)
+    }
+
+    fn claim_deletion(&self, name: Option<&BucketName>) -> Option<BucketDeletion> {
+        let (name, must_be_empty) = self.0.state.buckets.write().claim_deletion(name)?;
+        Some(BucketDeletion { catalog: self.0.clone(), name, must_be_empty, is_done: false })
     }
 }
 
@@ -127,29 +122,27 @@ impl BucketDeletion {
     /// disk, for long if there are many objects. A bucket that had to be empty and is not is restored:
     /// [`CatalogError::NotEmpty`].
     pub fn finish(mut self) -> Result<u64, CatalogError> {
-        let (store, fact) = (&self.catalog.0.store, bucket::removal_fact(&self.name)?);
+        let (store, fact) = (&self.catalog.state.store, bucket::removal_fact(&self.name)?);
         if let Some(bucket) = &self.must_be_empty
             && let Err(occupied) = require_emptiness(store, &self.name)
         {
-            let bucket_fact = bucket.fact()?;
-            let stored = encode(&bucket_fact, &bucket.stored())?;
-            let batch = Batch::new().put_fact(bucket_fact, stored).delete_fact(fact);
+            let mut change = self.catalog.begin();
+            change.put(bucket.fact()?, &**bucket)?;
+            change.delete(fact);
             let entry = AuditRecord::new(AuditAction::BucketCreate).bucket(bucket);
-            let entry = entry.detail("an upload restored it during its deletion");
-            store.commit(self.catalog.append_audit(batch, entry)?)?;
-            self.catalog.restore_usage_of(bucket);
-            self.catalog.publish(|tables| {
-                tables.removals.remove(&self.name);
-                tables.insert_bucket(bucket.clone());
-            });
+            change.audit(entry.detail("an upload restored it during its deletion"));
+            change.commit()?;
+            drop(change);
             self.is_done = true;
             return Err(occupied);
         }
         let removed = remove_objects(store, &self.name)?;
-        self.catalog.delete_webhooks_of(&self.name)?;
-        self.catalog.delete_usage_of(&self.name)?;
-        store.commit(Batch::new().delete_fact(fact))?;
-        self.catalog.publish(|tables| tables.removals.remove(&self.name));
+        self.catalog.webhooks().delete_all_of(&self.name)?;
+        self.catalog.usage().delete_of(&self.name)?;
+        let mut change = self.catalog.begin();
+        change.delete(fact);
+        change.commit()?;
+        drop(change);
         self.is_done = true;
         Ok(removed)
     }
@@ -161,19 +154,15 @@ impl Drop for BucketDeletion {
         if self.is_done {
             return;
         }
-        self.catalog.publish(|tables| {
-            if let Some(unfinished) = tables.removals.get_mut(&self.name) {
-                unfinished.is_claimed = false;
-            }
-        });
+        self.catalog.state.buckets.write().release_deletion(&self.name);
     }
 }
 
-impl Catalog {
+impl Buckets<'_> {
     /// Fails if a bucket with object lock is not empty.
     pub(super) fn require_no_locked_objects(&self, name: &BucketName) -> Result<(), CatalogError> {
-        match self.require_bucket(name)?.object_lock {
-            Some(_) => require_emptiness(&self.0.store, name),
+        match self.require(name)?.object_lock {
+            Some(_) => require_emptiness(&self.0.state.store, name),
             None => Ok(()),
         }
     }

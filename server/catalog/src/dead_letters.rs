@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use engine::{Batch, FactName};
 
+use super::change::Change;
 use super::event::{self, DeadLetter, QueuedEvent};
 use super::record::{corrupt_record, decode, encode};
-use super::{Catalog, CatalogError, WebhookId};
+use super::{CatalogError, Deliveries, WebhookId};
 use crate::limits;
 
-impl Catalog {
+impl Deliveries<'_> {
     /// Returns a page of dead letters, oldest first, after a position; and the position of the last one if there are
     /// more.
     pub fn dead_letters(
@@ -30,13 +31,9 @@ impl Catalog {
 
     /// Queues dead letters for delivery: all, or the one with this id. Returns their number; those beyond the queue
     /// limit stay.
-    pub fn redrive_dead_letters(
-        &self,
-        id: &WebhookId,
-        only: Option<&str>,
-    ) -> Result<usize, CatalogError> {
-        let _changing = self.change();
-        let now_ms = self.0.clock.unix_ms();
+    pub fn redrive(&self, id: &WebhookId, only: Option<&str>) -> Result<usize, CatalogError> {
+        let _change = self.0.begin();
+        let now_ms = self.0.now_ms();
         let chosen = self.chosen(id, only)?;
         let mut count = 0;
         for letters in chosen.chunks(limits::WEBHOOK_BATCH_EVENTS) {
@@ -45,7 +42,7 @@ impl Catalog {
                 let fact = event::event_fact(id, *number)?;
                 let event = QueuedEvent { attempts: 0, next_ms: 0, ..letter.event.clone() };
                 let value = encode(&fact, &event)?;
-                if self.0.outbox.reserve(id) {
+                if self.0.state.outbox.reserve(id) {
                     batch = batch.delete_fact(event::dead_fact(id, *number)?).put_fact(fact, value);
                     events.push((id.clone(), *number));
                 }
@@ -53,58 +50,55 @@ impl Catalog {
             if events.is_empty() {
                 break;
             }
-            if let Err(error) = self.commit_if_webhook_exists(id, batch) {
-                self.0.outbox.release(&events);
+            if let Err(error) = self.0.webhooks().commit_if_present(id, batch) {
+                self.0.state.outbox.release(&events);
                 return Err(error);
             }
-            self.0.outbox.record_purged(id, events.len());
-            self.0.outbox.confirm(&events, now_ms);
+            self.0.state.outbox.record_purged(id, events.len());
+            self.0.state.outbox.confirm(&events, now_ms);
             count += events.len();
         }
-        self.0.outbox.reset_backoff(id, now_ms);
+        self.0.state.outbox.reset_backoff(id, now_ms);
         Ok(count)
     }
 
     /// Deletes dead letters: all, or the one with this id. Returns their number.
-    pub fn purge_dead_letters(
-        &self,
-        id: &WebhookId,
-        only: Option<&str>,
-    ) -> Result<usize, CatalogError> {
-        let _changing = self.change();
+    pub fn purge(&self, id: &WebhookId, only: Option<&str>) -> Result<usize, CatalogError> {
+        let mut change = self.0.begin();
         let chosen = self.chosen(id, only)?;
-        self.forget(id, chosen.iter().map(|(number, _)| *number))
+        self.forget(&mut change, id, chosen.iter().map(|(number, _)| *number))
     }
 
     /// Deletes old dead letters. Returns their number.
-    pub fn sweep_dead_letters(&self) -> Result<usize, CatalogError> {
-        let now_ms = self.0.clock.unix_ms();
-        let ids: Vec<WebhookId> = self.tables().webhooks.keys().cloned().collect();
+    pub fn sweep(&self) -> Result<usize, CatalogError> {
+        let now_ms = self.0.now_ms();
+        let webhooks: Vec<_> = self.0.state.webhooks.read().all().cloned().collect();
         let mut count = 0;
-        for id in ids.iter().filter(|id| self.0.outbox.counts(id).dead > 0) {
-            let _changing = self.change();
+        let ids = webhooks.iter().map(|webhook| &webhook.id);
+        for id in ids.filter(|id| self.0.state.outbox.counts(id).dead > 0) {
+            let mut change = self.0.begin();
             let letters = self.dead_page(id, None, limits::WEBHOOK_DEAD_LETTERS_MAX)?;
             let kept_ms = millis(limits::WEBHOOK_DEAD_LETTER_RETENTION);
             let is_old = |letter: &DeadLetter| now_ms >= letter.died_ms.saturating_add(kept_ms);
             let old = letters.iter().filter(|(_, letter)| is_old(letter));
-            count += self.forget(id, old.map(|(number, _)| *number))?;
+            count += self.forget(&mut change, id, old.map(|(number, _)| *number))?;
         }
         Ok(count)
     }
 
     fn forget(
         &self,
+        change: &mut Change<'_>,
         id: &WebhookId,
         numbers: impl Iterator<Item = u64>,
     ) -> Result<usize, CatalogError> {
         let numbers: Vec<u64> = numbers.collect();
         for numbers in numbers.chunks(limits::WEBHOOK_BATCH_EVENTS) {
-            let mut batch = Batch::new();
             for number in numbers {
-                batch = batch.delete_fact(event::dead_fact(id, *number)?);
+                change.delete(event::dead_fact(id, *number)?);
             }
-            self.0.store.commit(batch)?;
-            self.0.outbox.record_purged(id, numbers.len());
+            change.commit()?;
+            self.0.state.outbox.record_purged(id, numbers.len());
         }
         Ok(numbers.len())
     }
@@ -114,7 +108,7 @@ impl Catalog {
         id: &WebhookId,
         only: Option<&str>,
     ) -> Result<Vec<(u64, DeadLetter)>, CatalogError> {
-        self.require_webhook(id)?;
+        self.0.webhooks().require(id)?;
         let mut letters = self.dead_page(id, None, limits::WEBHOOK_DEAD_LETTERS_MAX)?;
         if let Some(event) = only {
             letters.retain(|(_, letter)| letter.event.id == event);
@@ -139,7 +133,7 @@ impl Catalog {
                 number.ok_or_else(|| corrupt_record(&fact, &"its name is not an event"))?;
             Ok((number, decode(&fact, &bytes)?))
         };
-        let page = self.0.store.facts(&prefix, after.as_ref(), limit)?;
+        let page = self.0.state.store.facts(&prefix, after.as_ref(), limit)?;
         page.into_iter().map(read).collect()
     }
 }

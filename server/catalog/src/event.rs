@@ -113,17 +113,11 @@ pub struct DeliveryState {
     pub dropped: u64,
 }
 
-impl CatalogRecord for QueuedEvent {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for QueuedEvent {}
 
-impl CatalogRecord for DeadLetter {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for DeadLetter {}
 
-impl CatalogRecord for DeliveryState {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for DeliveryState {}
 
 impl EventKind {
     const ALL: [Self; 5] = [

@@ -1,6 +1,6 @@
 //! Delivery turns: the events of one webhook, in order.
 //!
-//! [`Catalog::lease_delivery`] returns a webhook with due events; a [`DeliveryLease`] yields these events, and records
+//! [`Deliveries::lease`] returns a webhook with due events; a [`DeliveryLease`] yields these events, and records
 //! the outcome of each. An undeliverable event becomes a dead letter. Guarantees: an event is removed from the store
 //! only when it was delivered or has become a dead letter: an interruption causes a redelivery. Non-goals: the network,
 //! and the retry schedule.
@@ -11,9 +11,9 @@ use engine::Batch;
 
 use super::dead_letters::millis;
 use super::event::{self, DeadLetter, DeliveryState, QueuedEvent};
-use super::outbox::EventOutcome;
+use super::outbox::{EventCounts, EventOutcome, OutboxTotals};
 use super::record::{corrupt_record, decode, encode};
-use super::{Catalog, CatalogError, FairUseStanding, Webhook, WebhookId};
+use super::{Catalog, CatalogError, Deliveries, FairUseStanding, Webhook, WebhookId};
 use crate::limits;
 
 /// Exclusive right to send the due events of a webhook, released when dropped.
@@ -47,17 +47,17 @@ pub enum NextAttempt {
     DeadLetter,
 }
 
-impl Catalog {
+impl Deliveries<'_> {
     /// Takes the turn of the longest waiting webhook with due events.
-    pub fn lease_delivery(&self) -> Option<DeliveryLease> {
+    pub fn lease(&self) -> Option<DeliveryLease> {
         loop {
-            let now_ms = self.0.clock.unix_ms();
-            let webhook = self.0.outbox.lease_webhook(now_ms)?;
-            let turn = DeliveryLease { catalog: self.clone(), webhook };
+            let now_ms = self.0.now_ms();
+            let webhook = self.0.state.outbox.lease_webhook(now_ms)?;
+            let turn = DeliveryLease { catalog: self.0.clone(), webhook };
             if self.may_send(&turn.webhook) {
                 return Some(turn);
             }
-            self.0.outbox.back_off(
+            self.0.state.outbox.back_off(
                 &turn.webhook,
                 now_ms + millis(limits::WEBHOOK_SUSPENDED_RECHECK_INTERVAL),
             );
@@ -66,26 +66,40 @@ impl Catalog {
 
     /// Returns whether the webhook is enabled, its bucket exists, and the bucket's owner is not suspended.
     fn may_send(&self, id: &WebhookId) -> bool {
-        let Some(webhook) = self.webhook(id).filter(|webhook| webhook.enabled) else {
+        let Some(webhook) = self.0.webhooks().get(id).filter(|webhook| webhook.enabled) else {
             return false;
         };
-        let owner = self.bucket(&webhook.bucket).and_then(|bucket| self.account(&bucket.owner));
+        let owner = self
+            .0
+            .buckets()
+            .get(&webhook.bucket)
+            .and_then(|bucket| self.0.accounts().get(&bucket.owner));
         owner.is_some_and(|owner| owner.standing != FairUseStanding::Suspended)
     }
 
+    /// Returns the totals of all webhooks.
+    pub fn totals(&self) -> OutboxTotals {
+        self.0.state.outbox.totals()
+    }
+
+    /// Returns the delivery state of a webhook.
+    pub fn of_webhook(&self, id: &WebhookId) -> (EventCounts, DeliveryState) {
+        (self.0.state.outbox.counts(id), self.0.state.outbox.state(id))
+    }
+
     /// Returns whether any event waits for its due time.
-    pub fn has_events_waiting(&self) -> bool {
-        self.0.outbox.is_waiting()
+    pub fn has_waiting(&self) -> bool {
+        self.0.state.outbox.is_waiting()
     }
 
     /// Waits until an event may have become due.
-    pub async fn events_changed(&self) {
-        self.0.outbox.changed().await;
+    pub async fn changed(self) {
+        self.0.state.outbox.changed().await;
     }
 
     fn read_event(&self, id: &WebhookId, number: u64) -> Result<QueuedEvent, CatalogError> {
         let fact = event::event_fact(id, number)?;
-        let bytes = self.0.store.fact(&fact)?;
+        let bytes = self.0.state.store.fact(&fact)?;
         decode(&fact, &bytes.ok_or_else(|| corrupt_record(&fact, &"it was deleted"))?)
     }
 }
@@ -94,19 +108,19 @@ impl DeliveryLease {
     /// Returns the oldest due event; `None` if there is none, or sending is not allowed. Blocks on the index.
     pub fn next(&self) -> Result<Option<DueEvent>, CatalogError> {
         let (catalog, id) = (&self.catalog, &self.webhook);
-        if !catalog.may_send(id) {
+        if !catalog.deliveries().may_send(id) {
             return Ok(None);
         }
-        let now_ms = catalog.0.clock.unix_ms();
-        let Some(number) = catalog.0.outbox.next(id, now_ms) else { return Ok(None) };
-        let Some(webhook) = catalog.webhook(id) else { return Ok(None) };
-        match catalog.read_event(id, number) {
+        let now_ms = catalog.now_ms();
+        let Some(number) = catalog.state.outbox.next(id, now_ms) else { return Ok(None) };
+        let Some(webhook) = catalog.webhooks().get(id) else { return Ok(None) };
+        match catalog.deliveries().read_event(id, number) {
             Ok(event) => Ok(Some(DueEvent { webhook, event, number })),
             Err(error) => {
                 // The unreadable event does not block others, and is retried later.
                 let later_ms = now_ms + millis(limits::WEBHOOK_BACKOFF_MAX);
-                let state = catalog.0.outbox.state(id);
-                catalog.0.outbox.record_outcome(
+                let state = catalog.state.outbox.state(id);
+                catalog.state.outbox.record_outcome(
                     id,
                     number,
                     1,
@@ -120,14 +134,14 @@ impl DeliveryLease {
 
     /// Records a successful delivery. Blocks on the disk.
     pub fn record_delivered(&self, letter: &DueEvent, status: u16) -> Result<(), CatalogError> {
-        let now_ms = self.catalog.0.clock.unix_ms();
-        self.catalog.0.outbox.record_success(&self.webhook);
+        let now_ms = self.catalog.now_ms();
+        self.catalog.state.outbox.record_success(&self.webhook);
         let state = DeliveryState {
             last_attempt_ms: Some(now_ms),
             last_status: Some(status),
             last_error: None,
             last_delivery_ms: Some(now_ms),
-            ..self.catalog.0.outbox.state(&self.webhook)
+            ..self.catalog.state.outbox.state(&self.webhook)
         };
         let batch = Batch::new().delete_fact(event::event_fact(&self.webhook, letter.number)?);
         self.close(letter, batch, EventOutcome::Delivered, state)
@@ -135,7 +149,7 @@ impl DeliveryLease {
 
     /// Counts a failure of the destination; returns the number of consecutive ones.
     pub fn record_failure(&self) -> u32 {
-        self.catalog.0.outbox.record_failure(&self.webhook)
+        self.catalog.state.outbox.record_failure(&self.webhook)
     }
 
     /// Records a failed delivery and its next step. Blocks on the disk.
@@ -146,12 +160,12 @@ impl DeliveryLease {
         next: NextAttempt,
     ) -> Result<(), CatalogError> {
         let (catalog, id) = (&self.catalog, &self.webhook);
-        let now_ms = catalog.0.clock.unix_ms();
+        let now_ms = catalog.now_ms();
         let state = DeliveryState {
             last_attempt_ms: Some(now_ms),
             last_status: failure.status,
             last_error: Some(failure.error.clone()),
-            ..catalog.0.outbox.state(id)
+            ..catalog.state.outbox.state(id)
         };
         let fact = event::event_fact(id, letter.number)?;
         let attempts = letter.event.attempts.saturating_add(1);
@@ -167,22 +181,22 @@ impl DeliveryLease {
                 )
             }
             NextAttempt::DeadLetter => {
-                let _changing = catalog.change();
+                let _change = catalog.begin();
                 let DeliveryFailure { status, error, answer } = failure.clone();
                 let dead = DeadLetter { event, died_ms: now_ms, status, error, answer };
                 let dead_fact = event::dead_fact(id, letter.number)?;
                 let value = encode(&dead_fact, &dead)?;
                 let room = limits::WEBHOOK_DEAD_LETTERS_MAX - 1;
-                let over = catalog.0.outbox.counts(id).dead.saturating_sub(room);
+                let over = catalog.state.outbox.counts(id).dead.saturating_sub(room);
                 let prefix = format!("{}{id}/", event::DEAD_PREFIX);
                 let oldest = match over {
                     0 => Vec::new(),
-                    _ => catalog.0.store.facts(&prefix, None, over)?,
+                    _ => catalog.state.store.facts(&prefix, None, over)?,
                 };
                 let batch = Batch::new().delete_fact(fact).put_fact(dead_fact, value);
                 let batch = oldest.iter().fold(batch, |it, (fact, _)| it.delete_fact(fact.clone()));
                 self.close(letter, batch, EventOutcome::DeadLettered, state)?;
-                catalog.0.outbox.record_purged(id, oldest.len());
+                catalog.state.outbox.record_purged(id, oldest.len());
                 Ok(())
             }
         }
@@ -190,7 +204,7 @@ impl DeliveryLease {
 
     /// Pauses the webhook until this time.
     pub fn back_off_until(&self, until_ms: u64) {
-        self.catalog.0.outbox.back_off(&self.webhook, until_ms);
+        self.catalog.state.outbox.back_off(&self.webhook, until_ms);
     }
 
     fn close(
@@ -200,17 +214,17 @@ impl DeliveryLease {
         left: EventOutcome,
         state: DeliveryState,
     ) -> Result<(), CatalogError> {
-        let (outbox, id) = (&self.catalog.0.outbox, &self.webhook);
+        let (outbox, id) = (&self.catalog.state.outbox, &self.webhook);
         let fact = event::state_fact(id)?;
         let batch = batch.put_fact(fact.clone(), encode(&fact, &state)?);
-        let committed = self.catalog.commit_if_webhook_exists(id, batch);
+        let committed = self.catalog.webhooks().commit_if_present(id, batch);
         let attempts = letter.event.attempts;
         match &committed {
             Ok(()) => outbox.record_outcome(id, letter.number, attempts, &left, state),
             Err(_) => {
                 // An unrecorded outcome is retried; with a pause, or a store that rejects writes would cause an endless
                 // loop.
-                let now_ms = self.catalog.0.clock.unix_ms();
+                let now_ms = self.catalog.now_ms();
                 outbox.back_off(id, now_ms + millis(limits::WEBHOOK_SUSPENDED_RECHECK_INTERVAL));
             }
         }
@@ -220,6 +234,6 @@ impl DeliveryLease {
 
 impl Drop for DeliveryLease {
     fn drop(&mut self) {
-        self.catalog.0.outbox.release_webhook(&self.webhook, self.catalog.0.clock.unix_ms());
+        self.catalog.state.outbox.release_webhook(&self.webhook, self.catalog.now_ms());
     }
 }

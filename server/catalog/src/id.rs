@@ -16,73 +16,43 @@ use super::base32;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Id<K>(Arc<str>, PhantomData<K>);
 
-/// Id of an account.
-pub type AccountId = Id<OfAccount>;
-/// Id of an API key.
-pub type ApiKeyId = Id<OfApiKey>;
-/// Id of an organisation.
-pub type OrganisationId = Id<OfOrganisation>;
-
-/// Id of a webhook.
-pub type WebhookId = Id<OfWebhook>;
-/// Id of a session; distinct from its secret.
-pub type SessionId = Id<OfSession>;
-
-/// Id of a job.
-pub type JobId = Id<OfJob>;
-
 /// Kind of record that an id names.
 pub trait IdKind {
     /// Prefix of the fact names of such records; the id follows.
     const PREFIX: &'static str;
 }
 
-/// Marker of account ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OfAccount {}
+/// Declares the ids of each kind of record, with their marker and the prefix of their fact names.
+macro_rules! id_kinds {
+    ($($(#[$doc:meta])* $id:ident $kind:ident $prefix:literal;)*) => {
+        $(
+            $(#[$doc])*
+            pub type $id = Id<$kind>;
 
-/// Marker of API key ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OfApiKey {}
+            #[doc = concat!("Marker of [`", stringify!($id), "`].")]
+            #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+            pub enum $kind {}
 
-/// Marker of organisation ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OfOrganisation {}
-
-/// Marker of webhook ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OfWebhook {}
-
-/// Marker of job ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OfJob {}
-
-/// Marker of session ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OfSession {}
-
-impl IdKind for OfAccount {
-    const PREFIX: &'static str = "account/";
+            impl IdKind for $kind {
+                const PREFIX: &'static str = $prefix;
+            }
+        )*
+    };
 }
 
-impl IdKind for OfApiKey {
-    const PREFIX: &'static str = "apikey/";
-}
-
-impl IdKind for OfOrganisation {
-    const PREFIX: &'static str = "organisation/";
-}
-
-impl IdKind for OfJob {
-    const PREFIX: &'static str = "job/";
-}
-
-impl IdKind for OfWebhook {
-    const PREFIX: &'static str = "webhook/";
-}
-
-impl IdKind for OfSession {
-    const PREFIX: &'static str = "session/";
+id_kinds! {
+    /// Id of an account.
+    AccountId OfAccount "account/";
+    /// Id of an API key.
+    ApiKeyId OfApiKey "apikey/";
+    /// Id of an organisation.
+    OrganisationId OfOrganisation "organisation/";
+    /// Id of a webhook.
+    WebhookId OfWebhook "webhook/";
+    /// Id of a session; distinct from its secret.
+    SessionId OfSession "session/";
+    /// Id of a job.
+    JobId OfJob "job/";
 }
 
 /// 80 bits: collisions are not to be expected, and ids cannot be guessed.

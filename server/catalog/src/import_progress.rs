@@ -8,7 +8,7 @@ use engine::{Batch, FactName, Precondition};
 
 use super::id::JobId;
 use super::job::JobFailure;
-use super::{Catalog, CatalogError};
+use super::{CatalogError, Jobs};
 use crate::limits;
 
 const PREFIX: &str = "imported/";
@@ -17,10 +17,10 @@ fn fact(job: &JobId, at: usize) -> Result<FactName, NameError> {
     FactName::parse(&format!("{PREFIX}{job}/{at:05}"))
 }
 
-impl Catalog {
+impl Jobs<'_> {
     /// Returns whether the URL with this index was imported.
     pub fn is_url_done(&self, job: &JobId, at: usize) -> Result<bool, CatalogError> {
-        Ok(self.0.store.fact(&fact(job, at)?)?.is_some())
+        Ok(self.0.state.store.fact(&fact(job, at)?)?.is_some())
     }
 
     /// Returns the changes for the batch of the imported file.
@@ -32,7 +32,7 @@ impl Catalog {
 
     /// Records the error of a URL, while there is room in the record.
     pub fn record_failure(&self, job: &JobId, at: usize, why: &str) -> Result<(), CatalogError> {
-        self.change_job(job, |job| {
+        self.change(job, |job| {
             if job.failures.len() < limits::IMPORT_FAILURES_MAX {
                 let error = why.chars().take(limits::IMPORT_FAILURE_CHARS_MAX).collect();
                 job.failures.push(JobFailure { at, error });
@@ -44,17 +44,17 @@ impl Catalog {
 
     /// Deletes the facts of finished jobs, in small batches.
     pub(super) fn sweep_imported(&self) -> Result<(), CatalogError> {
-        let facts = self.0.store.facts(PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;
+        let facts = self.0.state.store.facts(PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;
         let is_over = |fact: &FactName| {
             let id = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split('/').next());
-            let job = id.and_then(JobId::parse).and_then(|id| self.job(&id));
+            let job = id.and_then(JobId::parse).and_then(|id| self.get(&id));
             !job.is_some_and(|job| job.state.is_active())
         };
         let over = facts.into_iter().map(|(fact, _)| fact).filter(is_over);
         let batch = over.fold(Batch::new(), Batch::delete_fact);
         match batch.is_empty() {
             true => Ok(()),
-            false => Ok(self.0.store.commit(batch).map(drop)?),
+            false => Ok(self.0.state.store.commit(batch).map(drop)?),
         }
     }
 }

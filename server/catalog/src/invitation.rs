@@ -8,7 +8,7 @@ use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::AccountId;
-use super::record::CatalogRecord;
+use super::record::{CatalogRecord, Record};
 use super::secret::SecretHash;
 
 /// Prefix of the fact names of invitations; the account id follows.
@@ -36,16 +36,16 @@ pub(super) struct StoredInvitation {
     expires_ms: u64,
 }
 
-impl CatalogRecord for StoredInvitation {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredInvitation {}
 
-impl Invitation {
-    pub(super) fn stored(&self) -> StoredInvitation {
+impl Record for Invitation {
+    type Stored = StoredInvitation;
+
+    fn stored(&self) -> StoredInvitation {
         StoredInvitation { secret_sha256: self.hash.to_hex(), expires_ms: self.expires_ms }
     }
 
-    pub(super) fn from_stored(account: &str, stored: StoredInvitation) -> Result<Self, String> {
+    fn from_stored(account: &str, stored: StoredInvitation) -> Result<Self, String> {
         Ok(Self {
             account: AccountId::parse(account).ok_or("its name does not end in an account id")?,
             hash: SecretHash::from_hex(&stored.secret_sha256)?,

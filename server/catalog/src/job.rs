@@ -1,20 +1,15 @@
-//! Jobs: background work that outlives its request and restarts.
+//! Job: background work that outlives its request and restarts.
 //!
-//! Guarantees: a job is durable before it is reported, and until it has ended; it affects only what existed when it was
-//! requested, as identified by an LSN, so that a rerun repeats nothing. Non-goals: the work, and authorization.
+//! Guarantees: a job affects only what existed when it was requested, as identified by an LSN, so that a rerun repeats
+//! nothing. Non-goals: the work, and authorization.
 
-use std::sync::Arc;
-
-use engine::{Batch, BucketName, FolderKey, Precondition};
+use engine::{BucketName, FolderKey};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::audit_entry::{AuditAction, AuditRecord};
 use super::grant::Issuer;
 use super::id::{AccountId, JobId};
-use super::record::{CatalogRecord, encode};
-use super::{Catalog, CatalogError};
-use crate::limits;
+use super::record::{CatalogRecord, Record};
 
 /// Long-running background work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,8 +147,44 @@ pub(super) struct StoredJob {
     failures: Vec<JobFailure>,
 }
 
-impl CatalogRecord for StoredJob {
-    const VERSION: u32 = 1;
+impl CatalogRecord for StoredJob {}
+
+impl Record for Job {
+    type Stored = StoredJob;
+
+    fn stored(&self) -> StoredJob {
+        StoredJob {
+            account: self.account.to_string(),
+            issuer: self.issuer.to_text(),
+            work: self.work.clone(),
+            state: self.state,
+            began_lsn: self.began_lsn,
+            created_ms: self.created_ms,
+            started_ms: self.started_ms,
+            ended_ms: self.ended_ms,
+            sums: self.progress,
+            error: self.error.clone(),
+            failures: self.failures.clone(),
+        }
+    }
+
+    fn from_stored(id: &str, stored: StoredJob) -> Result<Self, String> {
+        let account = AccountId::parse(&stored.account).ok_or("invalid account id")?;
+        Ok(Self {
+            id: JobId::parse(id).ok_or("invalid job id")?,
+            issuer: Issuer::parse(&stored.issuer).ok_or("invalid credential")?,
+            account,
+            work: stored.work,
+            state: stored.state,
+            began_lsn: stored.began_lsn,
+            created_ms: stored.created_ms,
+            started_ms: stored.started_ms,
+            ended_ms: stored.ended_ms,
+            progress: stored.sums,
+            error: stored.error,
+            failures: stored.failures,
+        })
+    }
 }
 
 impl TryFrom<String> for StoredName {
@@ -234,231 +265,8 @@ impl JobState {
 }
 
 impl Job {
-    fn stored(&self) -> StoredJob {
-        StoredJob {
-            account: self.account.to_string(),
-            issuer: self.issuer.to_text(),
-            work: self.work.clone(),
-            state: self.state,
-            began_lsn: self.began_lsn,
-            created_ms: self.created_ms,
-            started_ms: self.started_ms,
-            ended_ms: self.ended_ms,
-            sums: self.progress,
-            error: self.error.clone(),
-            failures: self.failures.clone(),
-        }
-    }
-
-    /// Restores a stored job; one that was running becomes pending.
-    pub(super) fn from_stored(id: &str, stored: StoredJob) -> Result<Self, &'static str> {
-        let account = AccountId::parse(&stored.account).ok_or("invalid account id")?;
-        Ok(Self {
-            id: JobId::parse(id).ok_or("invalid job id")?,
-            issuer: Issuer::parse(&stored.issuer).ok_or("invalid credential")?,
-            account,
-            work: stored.work,
-            state: match stored.state {
-                JobState::Running => JobState::Waiting,
-                other => other,
-            },
-            began_lsn: stored.began_lsn,
-            created_ms: stored.created_ms,
-            started_ms: stored.started_ms,
-            ended_ms: stored.ended_ms,
-            progress: stored.sums,
-            error: stored.error,
-            failures: stored.failures,
-        })
-    }
-
     /// Returns the sort key: the time of the request.
     pub fn creation_order(&self) -> (u64, &str) {
         (self.created_ms, self.id.as_str())
-    }
-}
-
-impl Catalog {
-    /// Returns every retained job, in arbitrary order.
-    pub fn jobs(&self) -> Vec<Arc<Job>> {
-        self.tables().jobs.values().cloned().collect()
-    }
-
-    /// Returns the job with this id.
-    pub fn job(&self, id: &JobId) -> Option<Arc<Job>> {
-        self.tables().jobs.get(id).cloned()
-    }
-
-    /// Creates a job. `None` at the limit of the account or the server.
-    pub fn add_job(&self, new: NewJob) -> Result<Option<Arc<Job>>, CatalogError> {
-        let _changing = self.change();
-        let (mine, all) = {
-            let tables = self.tables();
-            let active = tables.jobs.values().filter(|job| job.state.is_active());
-            active.fold((0, 0), |(mine, all), job| {
-                (mine + usize::from(job.account == new.account), all + 1)
-            })
-        };
-        if mine >= limits::JOBS_PER_ACCOUNT_MAX || all >= limits::JOBS_MAX {
-            return Ok(None);
-        }
-        let job = Job {
-            id: JobId::issue(&*self.0.rng),
-            account: new.account,
-            issuer: new.issuer,
-            work: new.work,
-            state: JobState::Waiting,
-            began_lsn: self.0.store.last_lsn()?,
-            created_ms: self.now_ms(),
-            started_ms: None,
-            ended_ms: None,
-            progress: JobProgress::default(),
-            error: None,
-            failures: Vec::new(),
-        };
-        let fact = job.id.fact()?;
-        let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
-        let batch = batch.put_fact(fact.clone(), encode(&fact, &job.stored())?);
-        let folders: Vec<_> = job.work.folders().iter().map(ToString::to_string).collect();
-        let detail = format!("{} {}", job.work.kind(), folders.join(" to "));
-        let entry = self.job_audit_record(AuditAction::JobBegin, &job).detail(detail.trim_end());
-        self.0.store.commit(self.append_audit(batch, entry)?)?;
-        Ok(Some(self.show_job(job)))
-    }
-
-    /// Marks a job as running. `None` if it has ended.
-    pub fn start_job(&self, id: &JobId) -> Result<Option<Arc<Job>>, CatalogError> {
-        let now_ms = self.now_ms();
-        self.change_job(id, |job| {
-            job.state = JobState::Running;
-            job.failures.clear();
-            job.started_ms.get_or_insert(now_ms);
-            None
-        })
-    }
-
-    /// Persists the progress of a job. `None` if it has ended.
-    pub fn save_job(
-        &self,
-        id: &JobId,
-        sums: JobProgress,
-    ) -> Result<Option<Arc<Job>>, CatalogError> {
-        self.change_job(id, |job| {
-            job.progress = sums;
-            None
-        })
-    }
-
-    /// Ends a job. `None` if it has already ended: then only the final progress of a cancelled job is stored.
-    pub fn end_job(
-        &self,
-        id: &JobId,
-        end: JobEnd,
-        sums: Option<JobProgress>,
-    ) -> Result<Option<Arc<Job>>, CatalogError> {
-        let now_ms = self.now_ms();
-        let ended = self.change_job(id, |job| {
-            let (action, outcome) = match &end {
-                JobEnd::Done => (AuditAction::JobEnd, "done".to_owned()),
-                JobEnd::Cancelled => (AuditAction::JobCancel, "cancelled".to_owned()),
-                JobEnd::Failed(error) => (AuditAction::JobEnd, format!("failed: {}", error.code)),
-            };
-            (job.state, job.error) = match end {
-                JobEnd::Done => (JobState::Done, None),
-                JobEnd::Cancelled => (JobState::Cancelled, None),
-                JobEnd::Failed(error) => (JobState::Failed, Some(error)),
-            };
-            job.ended_ms = Some(now_ms);
-            job.progress = sums.unwrap_or(job.progress);
-            let detail = format!("{} {outcome}", job.work.kind());
-            Some(self.job_audit_record(action, job).detail(detail))
-        })?;
-        match (&ended, sums) {
-            (Some(job), _) => self.forget_jobs_of(&job.account)?,
-            (None, Some(sums)) => self.settle_job(id, sums)?,
-            (None, None) => {}
-        }
-        Ok(ended)
-    }
-
-    /// Stores the final progress of a job that was cancelled while it ran.
-    fn settle_job(&self, id: &JobId, sums: JobProgress) -> Result<(), CatalogError> {
-        let is_cancelled = |job: &Job| job.state == JobState::Cancelled && job.progress != sums;
-        self.alter_job(id, is_cancelled, |job| {
-            job.progress = sums;
-            None
-        })?;
-        Ok(())
-    }
-
-    /// Deletes jobs that ended long ago.
-    pub fn sweep_jobs(&self) -> Result<(), CatalogError> {
-        let kept_ms = limits::JOBS_RETENTION.as_millis() as u64;
-        let before_ms = self.now_ms().saturating_sub(kept_ms);
-        let is_old = |job: &Arc<Job>| job.ended_ms.is_some_and(|ended_ms| ended_ms < before_ms);
-        let old = self.jobs().into_iter().filter(is_old).collect();
-        self.forget_jobs(old)?;
-        self.sweep_imported()
-    }
-
-    /// Deletes the oldest ended jobs of an account beyond the limit.
-    fn forget_jobs_of(&self, account: &AccountId) -> Result<(), CatalogError> {
-        let is_theirs = |job: &Arc<Job>| job.account == *account && !job.state.is_active();
-        let mut ended: Vec<_> = self.jobs().into_iter().filter(is_theirs).collect();
-        ended.sort_by_key(|job| std::cmp::Reverse(job.ended_ms));
-        self.forget_jobs(ended.split_off(ended.len().min(limits::JOBS_ENDED_MAX)))
-    }
-
-    fn forget_jobs(&self, jobs: Vec<Arc<Job>>) -> Result<(), CatalogError> {
-        for job in jobs {
-            let _changing = self.change();
-            self.0.store.commit(Batch::new().delete_fact(job.id.fact()?))?;
-            self.publish(|tables| tables.jobs.remove(&job.id));
-        }
-        Ok(())
-    }
-
-    /// Changes a job that has not ended.
-    pub(super) fn change_job(
-        &self,
-        id: &JobId,
-        change: impl FnOnce(&mut Job) -> Option<AuditRecord>,
-    ) -> Result<Option<Arc<Job>>, CatalogError> {
-        self.alter_job(id, |job| job.state.is_active(), change)
-    }
-
-    /// Changes a job that satisfies a condition.
-    fn alter_job(
-        &self,
-        id: &JobId,
-        is_meant: impl FnOnce(&Job) -> bool,
-        change: impl FnOnce(&mut Job) -> Option<AuditRecord>,
-    ) -> Result<Option<Arc<Job>>, CatalogError> {
-        let _changing = self.change();
-        let Some(job) = self.job(id).filter(|job| is_meant(job)) else { return Ok(None) };
-        let mut job = Job::clone(&job);
-        let entry = change(&mut job);
-        let fact = job.id.fact()?;
-        let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &job.stored())?);
-        if let Some(entry) = entry {
-            batch = self.append_audit(batch, entry)?;
-        }
-        self.0.store.commit(batch)?;
-        Ok(Some(self.show_job(job)))
-    }
-
-    fn job_audit_record(&self, action: AuditAction, job: &Job) -> AuditRecord {
-        let entry = AuditRecord::new(action).account(&job.account).target(&job.id);
-        let Some(name) = job.work.bucket() else { return entry };
-        match self.bucket(name) {
-            Some(bucket) => entry.bucket(&bucket),
-            None => entry.deleted_bucket(name),
-        }
-    }
-
-    fn show_job(&self, job: Job) -> Arc<Job> {
-        let job = Arc::new(job);
-        self.publish(|tables| tables.jobs.insert(job.id.clone(), job.clone()));
-        job
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Non-goals: the backup.
 
-use engine::{Batch, FactName};
+use engine::FactName;
 use serde::{Deserialize, Serialize};
 
-use super::record::{CatalogRecord, decode, encode};
+use super::record::{CatalogRecord, decode};
 use super::{Catalog, CatalogError};
 
 const FACT: &str = "last-backup";
@@ -23,22 +23,19 @@ pub struct LastBackup {
     pub damage_count: u64,
 }
 
-impl CatalogRecord for LastBackup {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for LastBackup {}
 
 impl Catalog {
     /// Records a backup.
     pub fn record_backup(&self, backup: &LastBackup) -> Result<(), CatalogError> {
-        let fact = FactName::parse(FACT)?;
-        let value = encode(&fact, backup)?;
-        self.0.store.commit(Batch::new().put_fact(fact, value))?;
-        Ok(())
+        let mut change = self.begin();
+        change.put_stored(FactName::parse(FACT)?, backup)?;
+        change.commit()
     }
 
     /// Returns the last backup, if any.
     pub fn last_backup(&self) -> Result<Option<LastBackup>, CatalogError> {
         let fact = FactName::parse(FACT)?;
-        self.0.store.fact(&fact)?.map(|value| decode(&fact, &value)).transpose()
+        self.state.store.fact(&fact)?.map(|value| decode(&fact, &value)).transpose()
     }
 }

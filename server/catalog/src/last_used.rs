@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use engine::FactName;
 use engine::name::NameError;
-use engine::{Batch, FactName};
 use serde::{Deserialize, Serialize};
 
-use super::record::{CatalogRecord, encode};
-use super::{ApiKeyId, Catalog, CatalogError};
+use super::record::CatalogRecord;
+use super::{ApiKeyId, CatalogError};
 
 /// Prefix of the fact names of last-used times; the key id follows.
 pub(super) const PREFIX: &str = "apikey-use/";
 /// Facts that are written in one batch.
-const BATCH_FACTS: usize = 500;
+pub(super) const BATCH_FACTS: usize = 500;
 pub(super) const HOUR_MS: u64 = 60 * 60 * 1_000;
 
 /// Hour of the last use; zero if never used.
@@ -32,24 +32,23 @@ pub(super) struct UnwrittenUses<I>(Mutex<BTreeSet<I>>);
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredLastUse {
     /// Hours since 1970.
-    hour: u64,
+    pub(super) hour: u64,
 }
 
-impl CatalogRecord for StoredLastUse {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredLastUse {}
 
 impl LastUsed {
-    pub(super) fn from_stored(stored: &StoredLastUse) -> Self {
-        Self::at(stored.hour)
-    }
-
     pub(super) fn at(hour: u64) -> Self {
         Self(AtomicU64::new(hour))
     }
 
     pub(super) fn hour(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Records a stored use, unless a later one is known.
+    pub(super) fn advance_to(&self, hour: u64) {
+        self.0.fetch_max(hour, Ordering::Relaxed);
     }
 
     /// Records a use; returns whether its hour is new.
@@ -79,7 +78,7 @@ impl<I: Clone + Ord> UnwrittenUses<I> {
     pub(super) fn write_batches(
         &self,
         batch_max: usize,
-        write: impl Fn(&BTreeSet<I>) -> Result<(), CatalogError>,
+        mut write: impl FnMut(&BTreeSet<I>) -> Result<(), CatalogError>,
     ) -> Result<(), CatalogError> {
         let mut waiting = std::mem::take(&mut *self.lock());
         while !waiting.is_empty() {
@@ -103,34 +102,6 @@ impl<I: Clone + Ord> UnwrittenUses<I> {
 impl<I> Default for UnwrittenUses<I> {
     fn default() -> Self {
         Self(Mutex::default())
-    }
-}
-
-impl Catalog {
-    /// Returns the start of the hour in which a key was last used.
-    pub fn last_use_ms(&self, id: &ApiKeyId) -> Option<u64> {
-        self.tables().api_keys.get(id)?.last_use.ms()
-    }
-
-    /// Persists the recorded times. Failed writes are retried the next time.
-    pub fn write_last_used(&self) -> Result<(), CatalogError> {
-        // Otherwise a key that is deleted concurrently would leave its fact behind.
-        let _changing = self.change();
-        self.0.unwritten.write_batches(BATCH_FACTS, |ids| self.write_batch(ids))
-    }
-
-    fn write_batch(&self, ids: &BTreeSet<ApiKeyId>) -> Result<(), CatalogError> {
-        let mut batch = Batch::new();
-        for id in ids {
-            let Some(ms) = self.last_use_ms(id) else { continue };
-            let fact = fact(id)?;
-            let stored = encode(&fact, &StoredLastUse { hour: ms / HOUR_MS })?;
-            batch = batch.put_fact(fact, stored);
-        }
-        if !batch.is_empty() {
-            self.0.store.commit(batch)?;
-        }
-        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use engine::{Batch, BucketName, FactName, ObjectKey, Precondition, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::change::each_fact;
 use super::id::AccountId;
 use super::record::{CatalogRecord, corrupt_record, decode, encode};
 use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
@@ -90,13 +91,9 @@ struct StoredPart {
     stored_ms: u64,
 }
 
-impl CatalogRecord for StoredMultipartUpload {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredMultipartUpload {}
 
-impl CatalogRecord for StoredPart {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredPart {}
 
 impl MultipartUpload {
     /// Returns the upload of an account with this id.
@@ -209,14 +206,14 @@ impl MultipartUpload {
     /// Returns the uploads that are not completed, as they count against quotas.
     pub(super) fn unfinished(store: &Store) -> Result<HashMap<Uuid, StagedUpload>, CatalogError> {
         let mut uploads = HashMap::new();
-        each(store, PREFIX, |fact, bytes| {
+        each_fact(store, PREFIX, |fact, bytes| {
             let upload = Self::read(fact, bytes)?;
             if upload.done.is_none() {
                 uploads.insert(upload.id, upload.staged(StoredAmount::default()));
             }
             Ok(())
         })?;
-        each(store, PART_PREFIX, |fact, bytes| {
+        each_fact(store, PART_PREFIX, |fact, bytes| {
             let part = UploadedPart::read(fact, bytes)?;
             if let Some(staged) = uploads.get_mut(&upload_of(fact)?) {
                 staged.length = staged.length.saturating_add(part.received.bytes);
@@ -249,14 +246,14 @@ impl MultipartUpload {
         now_ms: u64,
     ) -> Result<BTreeSet<Uuid>, CatalogError> {
         let mut newest: BTreeMap<Uuid, u64> = BTreeMap::new();
-        each(store, PART_PREFIX, |fact, bytes| {
+        each_fact(store, PART_PREFIX, |fact, bytes| {
             let (upload, part) = (upload_of(fact)?, UploadedPart::read(fact, bytes)?);
             let newest = newest.entry(upload).or_default();
             *newest = part.stored_ms.max(*newest);
             Ok(())
         })?;
         let (mut open, mut over) = (BTreeSet::new(), Vec::new());
-        each(store, PREFIX, |fact, bytes| {
+        each_fact(store, PREFIX, |fact, bytes| {
             let upload = Self::read(fact, bytes)?;
             let last_ms =
                 newest.get(&upload.id).copied().unwrap_or_default().max(upload.started_ms);
@@ -270,7 +267,7 @@ impl MultipartUpload {
             Ok(())
         })?;
         let mut kept = BTreeSet::new();
-        each(store, PART_PREFIX, |fact, bytes| {
+        each_fact(store, PART_PREFIX, |fact, bytes| {
             let part = UploadedPart::read(fact, bytes)?;
             // A recent part may belong to an upload that was created after the first scan.
             let since_ms =
@@ -330,15 +327,6 @@ fn upload_of(fact: &FactName) -> Result<Uuid, CatalogError> {
     let id = fact.as_str().strip_prefix(PART_PREFIX).and_then(|rest| rest.split('/').next());
     let id = id.and_then(|id| Uuid::parse_str(id).ok());
     id.ok_or_else(|| corrupt_record(fact, &"its name has no upload id"))
-}
-
-fn each(
-    store: &Store,
-    prefix: &str,
-    take: impl FnMut(&FactName, &[u8]) -> Result<(), CatalogError>,
-) -> Result<(), CatalogError> {
-    let mut take = take;
-    super::each_fact(store, prefix, |fact, _, bytes| take(fact, bytes))
 }
 
 fn fact(account: &AccountId, id: Uuid) -> Result<FactName, NameError> {

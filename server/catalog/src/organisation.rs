@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::CatalogError;
 use super::api_key::Scope;
 use super::id::{AccountId, OrganisationId};
-use super::record::CatalogRecord;
+use super::record::{CatalogRecord, Record};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
 /// Group of accounts that share buckets.
@@ -57,8 +57,38 @@ pub(super) struct StoredOrganisation {
     created_ms: u64,
 }
 
-impl CatalogRecord for StoredOrganisation {
-    const VERSION: u32 = 1;
+impl CatalogRecord for StoredOrganisation {}
+
+impl Record for Organisation {
+    type Stored = StoredOrganisation;
+
+    fn stored(&self) -> StoredOrganisation {
+        let stored = |accounts: &BTreeMap<AccountId, MemberRole>| {
+            accounts.iter().map(|(id, role)| (id.to_string(), *role)).collect()
+        };
+        StoredOrganisation {
+            name: self.name.as_str().to_owned(),
+            owner: self.owner.to_string(),
+            members: stored(&self.members),
+            invited: stored(&self.invited),
+            created_ms: self.created_ms,
+        }
+    }
+
+    fn from_stored(id: &str, stored: StoredOrganisation) -> Result<Self, String> {
+        let account = |id: &str| AccountId::parse(id).ok_or("it contains an invalid account id");
+        let accounts = |stored: &BTreeMap<String, MemberRole>| {
+            stored.iter().map(|(id, role)| Ok((account(id)?, *role))).collect::<Result<_, &str>>()
+        };
+        Ok(Self {
+            id: OrganisationId::parse(id).ok_or("its id is not the id of an organisation")?,
+            name: OrganisationName::parse(&stored.name).map_err(|error| error.to_string())?,
+            owner: account(&stored.owner)?,
+            members: accounts(&stored.members)?,
+            invited: accounts(&stored.invited)?,
+            created_ms: stored.created_ms,
+        })
+    }
 }
 
 impl MemberRole {
@@ -96,36 +126,6 @@ impl OrganisationName {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl Organisation {
-    pub(super) fn stored(&self) -> StoredOrganisation {
-        let stored = |accounts: &BTreeMap<AccountId, MemberRole>| {
-            accounts.iter().map(|(id, role)| (id.to_string(), *role)).collect()
-        };
-        StoredOrganisation {
-            name: self.name.as_str().to_owned(),
-            owner: self.owner.to_string(),
-            members: stored(&self.members),
-            invited: stored(&self.invited),
-            created_ms: self.created_ms,
-        }
-    }
-
-    pub(super) fn from_stored(id: &str, stored: StoredOrganisation) -> Result<Self, String> {
-        let account = |id: &str| AccountId::parse(id).ok_or("it contains an invalid account id");
-        let accounts = |stored: &BTreeMap<String, MemberRole>| {
-            stored.iter().map(|(id, role)| Ok((account(id)?, *role))).collect::<Result<_, &str>>()
-        };
-        Ok(Self {
-            id: OrganisationId::parse(id).ok_or("its id is not the id of an organisation")?,
-            name: OrganisationName::parse(&stored.name).map_err(|error| error.to_string())?,
-            owner: account(&stored.owner)?,
-            members: accounts(&stored.members)?,
-            invited: accounts(&stored.invited)?,
-            created_ms: stored.created_ms,
-        })
     }
 }
 

@@ -13,11 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use engine::{FactName, Store};
 use tokio::sync::Notify;
 
 use self::queue::Queue;
-use super::event::DeliveryState;
-use super::{AccountId, WebhookId};
+use super::buckets::BucketTable;
+use super::change::{each_fact, split};
+use super::event::{self, DeliveryState, QueuedEvent};
+use super::record::{corrupt_record, decode};
+use super::webhooks::WebhookTable;
+use super::{AccountId, CatalogError, WebhookId};
 use crate::limits;
 
 /// All queues.
@@ -82,6 +87,45 @@ pub(super) enum EventOutcome {
 }
 
 impl Outbox {
+    /// Loads the pending events from the store. A bucket that is being deleted has no owner; its webhooks are deleted
+    /// with it.
+    pub(super) fn load(
+        store: &Store,
+        webhooks: &WebhookTable,
+        buckets: &BucketTable,
+    ) -> Result<Self, CatalogError> {
+        let outbox = Self::default();
+        for webhook in webhooks.all() {
+            if let Some(owner) = buckets.owner_of(&webhook.bucket) {
+                outbox.add_queue(webhook.id.clone(), owner);
+            }
+        }
+        for prefix in [event::EVENT_PREFIX, event::DEAD_PREFIX, event::STATE_PREFIX] {
+            each_fact(store, prefix, |fact, value| outbox.load_fact(fact, value))?;
+        }
+        Ok(outbox)
+    }
+
+    fn load_fact(&self, fact: &FactName, value: &[u8]) -> Result<(), CatalogError> {
+        let (prefix, rest) = split(fact);
+        if prefix == event::STATE_PREFIX {
+            let webhook = WebhookId::parse(rest);
+            let webhook =
+                webhook.ok_or_else(|| corrupt_record(fact, &"its name is not a webhook"))?;
+            self.load_state(&webhook, decode(fact, value)?);
+            return Ok(());
+        }
+        let (webhook, number) = event::parse_event_name(rest)
+            .ok_or_else(|| corrupt_record(fact, &"its name is not an event"))?;
+        if prefix == event::DEAD_PREFIX {
+            self.load_dead_letter(&webhook, number);
+            return Ok(());
+        }
+        let event: QueuedEvent = decode(fact, value)?;
+        self.load_event(&webhook, number, event.attempts, event.next_ms);
+        Ok(())
+    }
+
     pub(super) fn lock_sequence(&self) -> MutexGuard<'_, u64> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +167,7 @@ impl Outbox {
     }
 
     /// Adds an event found in the store.
-    pub(super) fn load_event(&self, webhook: &WebhookId, number: u64, attempts: u32, next_ms: u64) {
+    fn load_event(&self, webhook: &WebhookId, number: u64, attempts: u32, next_ms: u64) {
         let mut last = self.lock_sequence();
         *last = number.max(*last);
         let mut queues = self.queues();
@@ -140,7 +184,7 @@ impl Outbox {
     }
 
     /// Counts a dead letter found in the store.
-    pub(super) fn load_dead_letter(&self, webhook: &WebhookId, number: u64) {
+    fn load_dead_letter(&self, webhook: &WebhookId, number: u64) {
         let mut last = self.lock_sequence();
         *last = number.max(*last);
         if self.with(webhook, |queue| queue.dead += 1).is_none() {
@@ -148,7 +192,7 @@ impl Outbox {
         }
     }
 
-    pub(super) fn load_state(&self, webhook: &WebhookId, state: DeliveryState) {
+    fn load_state(&self, webhook: &WebhookId, state: DeliveryState) {
         if self.with(webhook, |queue| queue.state = state).is_none() {
             self.record_orphan(webhook.clone());
         }

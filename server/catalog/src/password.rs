@@ -65,9 +65,7 @@ pub(super) struct StoredPassword {
     pub(super) changed_ms: u64,
 }
 
-impl CatalogRecord for StoredPassword {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredPassword {}
 
 impl Password {
     /// Validates a new password: at least [`PASSWORD_CHARS_MIN`] characters and at most [`PASSWORD_BYTES_MAX`] bytes.

@@ -60,9 +60,7 @@ struct StoredUpload {
     key: Option<String>,
 }
 
-impl CatalogRecord for StoredUpload {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredUpload {}
 
 impl PendingUpload {
     /// Returns the upload of an account with this id.

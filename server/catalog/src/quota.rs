@@ -19,7 +19,7 @@ use uuid::Uuid;
 use protocol::error::ApiError;
 
 use super::id::AccountId;
-use super::{Bucket, Catalog, CatalogError};
+use super::{Bucket, Catalog, CatalogError, Quotas};
 use crate::versions;
 
 /// Quota of objects and bytes; `None` means unlimited.
@@ -28,6 +28,20 @@ use crate::versions;
 pub struct Quota {
     pub bytes_max: Option<u64>,
     pub objects_max: Option<u64>,
+}
+
+/// Change of a quota; `Some(None)` removes a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaChange {
+    pub bytes_max: Option<Option<u64>>,
+    pub objects_max: Option<Option<u64>>,
+}
+
+impl QuotaChange {
+    pub(super) fn apply(self, quota: &mut Quota) {
+        quota.bytes_max = self.bytes_max.unwrap_or(quota.bytes_max);
+        quota.objects_max = self.objects_max.unwrap_or(quota.objects_max);
+    }
 }
 
 /// Number of objects and bytes. Derived objects do not count.
@@ -159,11 +173,14 @@ impl StoredAmount {
     }
 }
 
-impl Catalog {
+impl<'a> Quotas<'a> {
     /// Returns whether any quota limits the bucket.
-    pub fn has_quota(&self, bucket: &Bucket) -> bool {
-        let account_is_limited =
-            self.account(&bucket.owner).is_some_and(|account| !account.quota.is_unlimited());
+    pub fn is_limited(&self, bucket: &Bucket) -> bool {
+        let account_is_limited = self
+            .0
+            .accounts()
+            .get(&bucket.owner)
+            .is_some_and(|account| !account.quota.is_unlimited());
         account_is_limited || !bucket.quota.is_unlimited()
     }
 
@@ -176,10 +193,10 @@ impl Catalog {
         completes: Option<Uuid>,
     ) -> Result<QuotaDecision, CatalogError> {
         // The current settings: an upload may have started long before they were changed.
-        let bucket = self.require_bucket(&bucket.name)?;
-        let account = self.require_account(&bucket.owner)?;
+        let bucket = self.0.buckets().require(&bucket.name)?;
+        let account = self.0.accounts().require(&bucket.owner)?;
         // Held during the lookup: the store has counted an upload before it leaves the ledger.
-        let mut reserved = self.0.ledger.reserved();
+        let mut reserved = self.0.state.ledger.reserved();
         let granted = |amount: Option<&StoredAmount>| amount.copied().unwrap_or_default();
         let mut depends = false;
         for (whose, quota, granted) in [
@@ -189,16 +206,17 @@ impl Catalog {
             if quota.is_unlimited() {
                 continue;
             }
-            let staging = &self.0.staging;
+            let staging = &self.0.state.staging;
             let (stored, unfinished) = match whose {
                 QuotaOwner::Bucket => {
                     let unfinished = staging.claimed(|it| *it == bucket.name, completes);
-                    (self.bucket_amount(&bucket.name)?, unfinished)
+                    (self.of_bucket(&bucket.name)?, unfinished)
                 }
                 QuotaOwner::Account => {
-                    let own: BTreeSet<_> = self.bucket_names_of(&account.id).into_iter().collect();
+                    let own: BTreeSet<_> =
+                        self.0.buckets().names_of(&account.id).into_iter().collect();
                     let unfinished = staging.claimed(|it| own.contains(it), completes);
-                    (self.account_amount(&account.id)?, unfinished)
+                    (self.of_account(&account.id)?, unfinished)
                 }
             };
             let used = stored.plus(unfinished);
@@ -214,34 +232,34 @@ impl Catalog {
         grow(&mut reserved.accounts, account.id.clone(), amount);
         grow(&mut reserved.buckets, bucket.name.clone(), amount);
         if let Some(id) = completes {
-            self.0.staging.set_completing(id, true);
+            self.0.state.staging.set_completing(id, true);
         }
-        let (catalog, account, bucket) = (self.clone(), account.id.clone(), bucket.name.clone());
+        let (catalog, account, bucket) = (self.0.clone(), account.id.clone(), bucket.name.clone());
         Ok(QuotaDecision::Granted(QuotaReservation { catalog, account, bucket, amount, completes }))
     }
 
     /// Resolves when a reservation ends. Must be created before reserving, so that none is missed.
-    pub(super) fn quota_released(&self) -> Notified<'_> {
-        self.0.ledger.released.notified()
+    pub(super) fn released(&self) -> Notified<'a> {
+        self.0.state.ledger.released.notified()
     }
 
     /// Returns the usage of a bucket, including noncurrent versions and delete markers.
-    pub fn bucket_amount(&self, bucket: &BucketName) -> Result<StoredAmount, CatalogError> {
-        let has_versions = self.bucket(bucket).is_some_and(|it| it.versioning.is_some());
-        let usage = self.0.store.bucket_usage(bucket)?;
+    pub fn of_bucket(&self, bucket: &BucketName) -> Result<StoredAmount, CatalogError> {
+        let has_versions = self.0.buckets().get(bucket).is_some_and(|it| it.versioning.is_some());
+        let usage = self.0.state.store.bucket_usage(bucket)?;
         let amount = StoredAmount { objects: usage.objects, bytes: usage.bytes };
         if !has_versions {
             return Ok(amount);
         }
-        let versions = versions::usage(&self.0.store, bucket)?;
+        let versions = versions::usage(&self.0.state.store, bucket)?;
         Ok(amount.plus(StoredAmount { objects: versions.objects, bytes: versions.bytes }))
     }
 
     /// Returns the usage of all buckets of an account.
-    pub fn account_amount(&self, account: &AccountId) -> Result<StoredAmount, CatalogError> {
+    pub fn of_account(&self, account: &AccountId) -> Result<StoredAmount, CatalogError> {
         let mut sum = StoredAmount::default();
-        for bucket in self.bucket_names_of(account) {
-            sum = sum.plus(self.bucket_amount(&bucket)?);
+        for bucket in self.0.buckets().names_of(account) {
+            sum = sum.plus(self.of_bucket(&bucket)?);
         }
         Ok(sum)
     }
@@ -257,18 +275,18 @@ impl QuotaReservation {
     /// Ends the reservation of a stored upload; an unfinished upload that it completes is no longer counted.
     pub fn settle(mut self) {
         if let Some(id) = self.completes.take() {
-            self.catalog.0.staging.remove(id);
+            self.catalog.state.staging.remove(id);
         }
     }
 }
 
 impl Drop for QuotaReservation {
     fn drop(&mut self) {
-        let ledger = &self.catalog.0.ledger;
+        let ledger = &self.catalog.state.ledger;
         {
             let mut reserved = ledger.reserved();
             if let Some(id) = self.completes {
-                self.catalog.0.staging.set_completing(id, false);
+                self.catalog.state.staging.set_completing(id, false);
             }
             shrink(&mut reserved.accounts, &self.account, self.amount);
             shrink(&mut reserved.buckets, &self.bucket, self.amount);

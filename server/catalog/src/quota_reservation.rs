@@ -10,6 +10,7 @@ use usage::spans::with_current_span;
 use usage::task::blocking;
 use uuid::Uuid;
 
+use super::commit::ObjectBatch;
 use super::{Bucket, Catalog, ObjectEvent, QuotaDecision, QuotaReservation, StoredAmount, limits};
 
 /// Growth of a bucket by a batch, net of the objects that it replaces.
@@ -55,15 +56,15 @@ impl Catalog {
     ) -> Result<QuotaReservation, ApiError> {
         let deadline = Instant::now() + limits::QUOTA_WAIT_TIMEOUT;
         loop {
-            let mut released = std::pin::pin!(self.quota_released());
+            let mut released = std::pin::pin!(self.quotas().released());
             // Registered first, so that a change during the reservation is noticed.
             released.as_mut().enable();
-            let decision = if self.has_quota(bucket) {
+            let decision = if self.quotas().is_limited(bucket) {
                 let (catalog, bucket) = (self.clone(), bucket.clone());
-                blocking(move || catalog.reserve(&bucket, amount, completes)).await
+                blocking(move || catalog.quotas().reserve(&bucket, amount, completes)).await
             } else {
                 // Without a quota this does not access the index.
-                self.reserve(bucket, amount, completes)
+                self.quotas().reserve(bucket, amount, completes)
             };
             match decision? {
                 QuotaDecision::Granted(reservation) => return Ok(reservation),
@@ -87,7 +88,7 @@ impl Catalog {
         let (catalog, bucket) = (self.clone(), bucket.clone());
         // A separate task continues after a client disconnect, so that the batch is stored regardless.
         let committing = tokio::spawn(with_current_span(async move {
-            let committed = catalog.commit_with_events(&bucket, batch, &events).await;
+            let committed = catalog.commit(ObjectBatch::new(&bucket, batch, &events)).await;
             match &committed {
                 Ok(_) => reservation.settle(),
                 Err(_) => drop(reservation),

@@ -9,11 +9,23 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::CatalogError;
+use super::change::split;
+
+/// Record in memory, which has a stored form.
+pub(super) trait Record: Sized {
+    type Stored: CatalogRecord;
+
+    /// Returns the stored form.
+    fn stored(&self) -> Self::Stored;
+
+    /// Restores the record from the name that follows the prefix of its fact, and its stored form.
+    fn from_stored(name: &str, stored: Self::Stored) -> Result<Self, String>;
+}
 
 /// Record in its stored form.
 pub(super) trait CatalogRecord: Serialize + DeserializeOwned {
     /// Version that this build writes and reads.
-    const VERSION: u32;
+    const VERSION: u32 = 1;
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,6 +62,12 @@ pub(super) fn decode<R: CatalogRecord>(fact: &FactName, bytes: &[u8]) -> Result<
     let envelope: Envelope<R> =
         serde_json::from_slice(bytes).map_err(|error| corrupt_record(fact, &error))?;
     Ok(envelope.record)
+}
+
+/// Decodes the record of a fact.
+pub(super) fn read<R: Record>(fact: &FactName, bytes: &[u8]) -> Result<R, CatalogError> {
+    let record = R::from_stored(split(fact).1, decode(fact, bytes)?);
+    record.map_err(|why| corrupt_record(fact, &why))
 }
 
 pub(super) fn corrupt_record(fact: &FactName, why: &dyn std::fmt::Display) -> CatalogError {

@@ -7,13 +7,15 @@
 
 use std::fmt;
 
-use engine::{Batch, FactName, Precondition};
+use engine::FactName;
+use engine::name::NameError;
+use engine::rng::Rng;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::record::{CatalogRecord, encode};
-use super::{ApiKeyId, Catalog, CatalogError, base32};
+use super::record::{CatalogRecord, Record};
+use super::{ApiKeyId, base32};
 
 /// Prefix of the fact names of such secrets.
 pub(super) const PREFIX: &str = "signature-secret/";
@@ -21,7 +23,7 @@ const NAME: &str = "signature-secret/s3";
 const SECRET_BYTES: usize = 32;
 
 /// Master secret from which the secrets of all keys are derived.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct S3MasterSecret([u8; SECRET_BYTES]);
 
 #[derive(Serialize, Deserialize)]
@@ -30,17 +32,29 @@ pub(super) struct StoredSignatureSecret {
     secret: String,
 }
 
-impl CatalogRecord for StoredSignatureSecret {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredSignatureSecret {}
 
-impl S3MasterSecret {
-    pub(super) fn from_stored(stored: &StoredSignatureSecret) -> Result<Self, String> {
+impl Record for S3MasterSecret {
+    type Stored = StoredSignatureSecret;
+
+    fn stored(&self) -> StoredSignatureSecret {
+        StoredSignatureSecret { secret: base32::encode(&self.0) }
+    }
+
+    fn from_stored(_: &str, stored: StoredSignatureSecret) -> Result<Self, String> {
         let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
         secret.map(Self).ok_or_else(|| "its secret is not 32 bytes long".to_owned())
     }
+}
 
-    fn of_key(&self, id: &ApiKeyId) -> String {
+impl S3MasterSecret {
+    pub(super) fn issue(rng: &dyn Rng) -> Self {
+        let mut secret = [0; SECRET_BYTES];
+        rng.fill(&mut secret);
+        Self(secret)
+    }
+
+    pub(super) fn of_key(&self, id: &ApiKeyId) -> String {
         // HMAC accepts a key of any length, so this never fails.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
         mac.update(b"s3");
@@ -56,27 +70,8 @@ impl fmt::Debug for S3MasterSecret {
     }
 }
 
-impl Catalog {
-    /// Returns the S3 secret of a key. `None` if no master secret could be stored.
-    pub fn signature_secret(&self, id: &ApiKeyId) -> Option<String> {
-        Some(self.tables().signature_secret.as_ref()?.of_key(id))
-    }
-
-    /// Generates the master secret, if it does not exist.
-    pub fn ensure_s3_secret(&self) -> Result<(), CatalogError> {
-        let _changing = self.change();
-        if self.tables().signature_secret.is_some() {
-            return Ok(());
-        }
-        let mut secret = [0; SECRET_BYTES];
-        self.0.rng.fill(&mut secret);
-        let fact = FactName::parse(NAME)?;
-        let stored = encode(&fact, &StoredSignatureSecret { secret: base32::encode(&secret) })?;
-        let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
-        self.0.store.commit(batch.put_fact(fact, stored))?;
-        self.publish(|tables| tables.signature_secret = Some(S3MasterSecret(secret)));
-        Ok(())
-    }
+pub(super) fn fact() -> Result<FactName, NameError> {
+    FactName::parse(NAME)
 }
 
 #[cfg(test)]
@@ -97,10 +92,10 @@ mod tests {
 
     #[test]
     fn s3_secret_record_round_trips() {
-        let stored = StoredSignatureSecret { secret: base32::encode(&[7; SECRET_BYTES]) };
-        assert_eq!(S3MasterSecret::from_stored(&stored).unwrap().0, [7; SECRET_BYTES]);
-        assert!(
-            S3MasterSecret::from_stored(&StoredSignatureSecret { secret: "aa".into() }).is_err()
-        );
+        let stored = S3MasterSecret([7; SECRET_BYTES]).stored();
+        assert_eq!(stored.secret, base32::encode(&[7; SECRET_BYTES]));
+        assert_eq!(S3MasterSecret::from_stored("s3", stored).unwrap().0, [7; SECRET_BYTES]);
+        let short = StoredSignatureSecret { secret: "aa".into() };
+        assert!(S3MasterSecret::from_stored("s3", short).is_err());
     }
 }

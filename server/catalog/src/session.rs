@@ -62,9 +62,7 @@ pub(super) struct StoredSession {
     visitor: ClientInfo,
 }
 
-impl CatalogRecord for StoredSession {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredSession {}
 
 impl ClientInfo {
     /// Creates the client data of a request. A long user agent is truncated.

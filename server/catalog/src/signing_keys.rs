@@ -5,6 +5,7 @@
 //! token would have expired anyway. Guarantees: a token is used up together with its upload, or not at all, across
 //! races and crashes. Non-goals: content of tokens, and authorization.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -16,17 +17,22 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use uuid::Uuid;
 
+use super::change::{Table, split};
 use super::grant::{Grant, SECRET_BYTES, TokenId, USED_PREFIX};
 use super::id::AccountId;
-use super::record::{CatalogRecord, encode};
-use super::{Catalog, CatalogError, base32};
+use super::record::{CatalogRecord, Record, read};
+use super::{CatalogError, Tokens, base32};
 use crate::limits;
 
 /// Prefix of the fact names of signing keys.
 pub(super) const PREFIX: &str = "signing-key/";
 
+/// Signing keys by number; the last one signs.
+#[derive(Debug, Default)]
+pub(super) struct SigningKeyTable(BTreeMap<u32, SigningKey>);
+
 /// Signing key.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct SigningKey {
     pub(super) number: u32,
     secret: [u8; SECRET_BYTES],
@@ -40,12 +46,16 @@ pub(super) struct StoredSigningKey {
     created_ms: u64,
 }
 
-impl CatalogRecord for StoredSigningKey {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredSigningKey {}
 
-impl SigningKey {
-    pub(super) fn from_stored(number: &str, stored: StoredSigningKey) -> Result<Self, String> {
+impl Record for SigningKey {
+    type Stored = StoredSigningKey;
+
+    fn stored(&self) -> StoredSigningKey {
+        StoredSigningKey { secret: base32::encode(&self.secret), created_ms: self.created_ms }
+    }
+
+    fn from_stored(number: &str, stored: StoredSigningKey) -> Result<Self, String> {
         let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
         Ok(Self {
             number: number.parse().map_err(|_| "its name does not end in a number")?,
@@ -53,11 +63,9 @@ impl SigningKey {
             created_ms: stored.created_ms,
         })
     }
+}
 
-    fn stored(&self) -> StoredSigningKey {
-        StoredSigningKey { secret: base32::encode(&self.secret), created_ms: self.created_ms }
-    }
-
+impl SigningKey {
     fn fact(&self) -> Result<FactName, NameError> {
         FactName::parse(&format!("{PREFIX}{:010}", self.number))
     }
@@ -76,30 +84,54 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-impl Catalog {
+impl Grant {
+    /// Returns a batch that uses the token up, and fails if it is already used. The objects are added to the same
+    /// batch.
+    pub fn redeem(&self) -> Result<Batch, CatalogError> {
+        let fact = self.used_fact()?;
+        let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
+        Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
+    }
+}
+
+impl Table for SigningKeyTable {
+    const PREFIXES: &'static [&'static str] = &[PREFIX];
+
+    fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
+        if let Some(value) = value {
+            let key: SigningKey = read(fact, value)?;
+            self.0.insert(key.number, key);
+        } else if let Ok(number) = split(fact).1.parse() {
+            self.0.remove(&number);
+        }
+        Ok(())
+    }
+}
+
+impl Tokens<'_> {
     /// Issues the id of a new grant.
-    pub fn new_token_id(&self) -> TokenId {
-        TokenId::issue(&*self.0.rng)
+    pub fn new_id(&self) -> TokenId {
+        TokenId::issue(&*self.0.state.rng)
     }
 
     /// Signs a grant. `None` while there is no key, because none could be stored.
     pub fn sign(&self, grant: &Grant) -> Option<String> {
-        let tables = self.tables();
-        let (number, key) = tables.signing_keys.last_key_value()?;
+        let keys = self.0.state.signing_keys.read();
+        let (number, key) = keys.0.last_key_value()?;
         Some(grant.sign(*number, &key.secret))
     }
 
     /// Returns the grant of a text that was signed here. It may be expired, used up or no longer authorized.
-    pub fn grant(&self, text: &str) -> Option<Grant> {
-        let tables = self.tables();
-        let secret_of = |number| tables.signing_keys.get(&number).map(|key| key.secret);
+    pub fn verify(&self, text: &str) -> Option<Grant> {
+        let keys = self.0.state.signing_keys.read();
+        let secret_of = |number| keys.0.get(&number).map(|key| key.secret);
         Grant::verify(text, secret_of)
     }
 
     /// Returns the token of a device on which an account has signed in. `None` while there is no key.
     pub fn device_token(&self, account: &AccountId, id: Uuid) -> Option<String> {
-        let tables = self.tables();
-        let (number, key) = tables.signing_keys.last_key_value()?;
+        let keys = self.0.state.signing_keys.read();
+        let (number, key) = keys.0.last_key_value()?;
         let signed = format!("{number}.{account}.{}", id.simple());
         let mac = base32::encode(&key.device_mac(&signed)?.finalize().into_bytes());
         Some(format!("{signed}.{mac}"))
@@ -110,71 +142,47 @@ impl Catalog {
         let (signed, mac) = text.rsplit_once('.')?;
         let (number, rest) = signed.split_once('.')?;
         let (named, id) = rest.split_once('.')?;
-        let tables = self.tables();
-        let key = tables.signing_keys.get(&number.parse().ok()?)?;
+        let keys = self.0.state.signing_keys.read();
+        let key = keys.0.get(&number.parse().ok()?)?;
         key.device_mac(signed)?.verify_slice(&base32::decode(mac)?).ok()?;
         (named == account.to_string()).then(|| id.to_owned())
     }
 
     /// Returns whether the token was used.
     pub fn is_redeemed(&self, grant: &Grant) -> Result<bool, CatalogError> {
-        Ok(self.0.store.fact(&grant.used_fact()?)?.is_some())
-    }
-
-    /// Returns a batch that uses the token up, and fails if it is already used. The objects are added to the same
-    /// batch.
-    pub fn redeem(grant: &Grant) -> Result<Batch, CatalogError> {
-        let fact = grant.used_fact()?;
-        let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
-        Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
+        Ok(self.0.state.store.fact(&grant.used_fact()?)?.is_some())
     }
 
     /// Generates a signing key if there is none, or if the last one is due for rotation; deletes those whose last
     /// signature expired long ago.
-    pub fn renew_signing_keys(&self) -> Result<(), CatalogError> {
-        let _changing = self.change();
-        let now_ms = self.0.clock.unix_ms();
-        let keys: Vec<SigningKey> = self.tables().signing_keys.values().cloned().collect();
-        let mut batch = Batch::new();
+    pub fn renew_keys(&self) -> Result<(), CatalogError> {
+        let mut change = self.0.begin();
+        let now_ms = self.0.now_ms();
+        let keys: Vec<SigningKey> = self.0.state.signing_keys.read().0.values().cloned().collect();
         // A key signs nothing after its successor is created.
         let followed = keys.iter().zip(keys.iter().skip(1));
         let is_over =
             |next: &SigningKey| is_past(next.created_ms, limits::SIGNING_KEY_GRACE_PERIOD, now_ms);
-        let over: Vec<&SigningKey> =
-            followed.filter(|(_, next)| is_over(next)).map(|(key, _)| key).collect();
-        for key in &over {
-            batch = batch.delete_fact(key.fact()?);
+        for (key, _) in followed.filter(|(_, next)| is_over(next)) {
+            change.delete(key.fact()?);
         }
-        let next = match keys.last() {
-            Some(last) if !is_past(last.created_ms, limits::SIGNING_KEY_LIFETIME, now_ms) => None,
-            last => {
-                let mut secret = [0; SECRET_BYTES];
-                self.0.rng.fill(&mut secret);
-                let number = last.map_or(0, |last| last.number) + 1;
-                Some(SigningKey { number, secret, created_ms: now_ms })
-            }
-        };
-        if let Some(key) = &next {
-            let fact = key.fact()?;
-            batch = batch.put_fact(fact.clone(), encode(&fact, &key.stored())?);
+        let last = keys.last();
+        let is_due =
+            |last: &SigningKey| is_past(last.created_ms, limits::SIGNING_KEY_LIFETIME, now_ms);
+        if last.is_none_or(is_due) {
+            let mut secret = [0; SECRET_BYTES];
+            self.0.state.rng.fill(&mut secret);
+            let number = last.map_or(0, |last| last.number) + 1;
+            let key = SigningKey { number, secret, created_ms: now_ms };
+            change.put(key.fact()?, &key)?;
         }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        self.0.store.commit(batch)?;
-        self.publish(|tables| {
-            for key in over {
-                tables.signing_keys.remove(&key.number);
-            }
-            tables.signing_keys.extend(next.map(|key| (key.number, key)));
-        });
-        Ok(())
+        change.commit_any()
     }
 
     /// Deletes used tokens that expired long ago, at most [`limits::USED_TOKENS_SWEPT_MAX`]; returns their number.
-    pub fn sweep_used_tokens(&self) -> Result<usize, CatalogError> {
-        let now_ms = self.0.clock.unix_ms();
-        let oldest = self.0.store.facts(USED_PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;
+    pub fn sweep(&self) -> Result<usize, CatalogError> {
+        let now_ms = self.0.now_ms();
+        let oldest = self.0.state.store.facts(USED_PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;
         let is_over = |fact: &FactName| {
             let rest = fact.as_str().strip_prefix(USED_PREFIX);
             let expires_ms = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
@@ -184,7 +192,7 @@ impl Catalog {
         let (batch, count) = over
             .fold((Batch::new(), 0), |(batch, count), fact| (batch.delete_fact(fact), count + 1));
         if count > 0 {
-            self.0.store.commit(batch)?;
+            self.0.state.store.commit(batch)?;
         }
         Ok(count)
     }

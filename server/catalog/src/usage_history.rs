@@ -14,13 +14,14 @@ use engine::{Batch, BucketName, FactName};
 use usage::bucket_counters::{BucketCounters, HOUR_MS, MINUTE_MS, UsageCounts};
 use usage::limits::USAGE_HOURS_RETENTION_DAYS;
 
+use super::change::{Change, each_fact};
 use super::quota::StoredAmount;
-use super::record::{corrupt_record, decode, encode};
+use super::record::{corrupt_record, decode};
 use super::usage_records::{
     ALL_BUCKETS, BLOCK_DAYS, DAYS_PREFIX, HOURS_PREFIX, UsageBlock, UsageSum, days_fact,
     hours_fact, parse,
 };
-use super::{Bucket, Catalog, CatalogError, each_fact};
+use super::{Bucket, CatalogError, Usage};
 use crate::limits::{USAGE_BATCH_RECORDS, USAGE_DAYS_RETENTION};
 
 const DAY_HOURS: u64 = 24;
@@ -29,8 +30,6 @@ const DAY_HOURS: u64 = 24;
 pub(super) struct UsageHistory {
     /// Counts outside any bucket.
     unattributed: Arc<BucketCounters>,
-    /// Counters of deleted buckets that requests in flight still use. The last lock in the order.
-    orphaned: Mutex<Vec<Arc<BucketCounters>>>,
     since_ms: u64,
     /// Held while facts are written, and while they are read together with unwritten counts. Taken before the lock for
     /// changes.
@@ -90,8 +89,7 @@ impl UsageStep {
 
 impl UsageHistory {
     pub(super) fn new(since_ms: u64) -> Self {
-        let (elsewhere, left) = (Arc::default(), Mutex::default());
-        Self { unattributed: elsewhere, orphaned: left, since_ms, written: Mutex::default() }
+        Self { unattributed: Arc::default(), since_ms, written: Mutex::default() }
     }
 
     fn written(&self) -> MutexGuard<'_, WriteState> {
@@ -100,44 +98,44 @@ impl UsageHistory {
 }
 
 /// Counting and reading.
-impl Catalog {
+impl<'a> Usage<'a> {
     /// Returns the counters outside any bucket.
-    pub fn unattributed_usage(&self) -> &Arc<BucketCounters> {
-        &self.0.usage_history.unattributed
+    pub fn unattributed(&self) -> &'a Arc<BucketCounters> {
+        &self.0.state.usage_history.unattributed
     }
 
     /// Returns the time since which minutes are available.
-    pub fn usage_since_ms(&self) -> u64 {
-        self.0.usage_history.since_ms
+    pub fn since_ms(&self) -> u64 {
+        self.0.state.usage_history.since_ms
     }
 
     /// Advances all counters to the current minute, including idle ones.
-    pub fn advance_usage(&self) {
-        let now_ms = self.now_ms();
-        self.unattributed_usage().advance_to(now_ms);
-        self.buckets().iter().for_each(|bucket| bucket.traffic.advance_to(now_ms));
+    pub fn advance(&self) {
+        let now_ms = self.0.now_ms();
+        self.unattributed().advance_to(now_ms);
+        self.0.buckets().all().iter().for_each(|bucket| bucket.traffic.advance_to(now_ms));
     }
 
     /// Returns the points of these steps, counted since 1970. Blocks on the index.
-    pub fn usage_points(
+    pub fn points(
         &self,
         of: &UsageScope,
         step: UsageStep,
         steps: std::ops::Range<u64>,
     ) -> Result<Vec<UsagePoint>, CatalogError> {
-        let _unchanged = self.0.usage_history.written();
-        let now_ms = self.now_ms();
+        let _unchanged = self.0.state.usage_history.written();
+        let now_ms = self.0.now_ms();
         let course = || UsageSeries::new(step, steps.clone());
         match of {
             UsageScope::AllBuckets => {
                 let mut course = course();
                 self.add_stored(&mut course, ALL_BUCKETS)?;
                 self.merge_orphaned_counters();
-                course.add_recent(self.unattributed_usage(), now_ms);
+                course.add_recent(self.unattributed(), now_ms);
                 let mut amount = StoredAmount::default();
-                for bucket in self.buckets() {
+                for bucket in self.0.buckets().all() {
                     course.add_recent(&bucket.traffic, now_ms);
-                    amount = amount.plus(self.bucket_amount(&bucket.name)?);
+                    amount = amount.plus(self.0.quotas().of_bucket(&bucket.name)?);
                 }
                 Ok(course.finish(amount, now_ms))
             }
@@ -147,7 +145,7 @@ impl Catalog {
                     let mut course = course();
                     self.add_stored(&mut course, bucket.name.as_str())?;
                     course.add_recent(&bucket.traffic, now_ms);
-                    let points = course.finish(self.bucket_amount(&bucket.name)?, now_ms);
+                    let points = course.finish(self.0.quotas().of_bucket(&bucket.name)?, now_ms);
                     sum.iter_mut().zip(&points).for_each(|(sum, point)| sum.add(point));
                 }
                 Ok(sum)
@@ -184,7 +182,7 @@ impl Catalog {
         prefix: &str,
         whose: &str,
     ) -> Result<Vec<(u64, FactName, Bytes)>, CatalogError> {
-        let page = self.0.store.facts(
+        let page = self.0.state.store.facts(
             &format!("{prefix}{whose}/"),
             None,
             engine::limits::LIST_PAGE_MAX,
@@ -291,17 +289,18 @@ impl UsagePoint {
 type Taken = Vec<(Arc<BucketCounters>, BTreeMap<u64, UsageCounts>)>;
 
 /// Persistence and deletion.
-impl Catalog {
+impl Usage<'_> {
     /// Persists the counts since the last time, and the storage usage. Failed writes are retried the next time.
-    pub fn write_usage(&self) -> Result<(), CatalogError> {
-        let mut written = self.0.usage_history.written();
-        let mut rest = self.buckets().into_iter();
+    pub fn write(&self) -> Result<(), CatalogError> {
+        let mut written = self.0.state.usage_history.written();
+        let mut rest = self.0.buckets().all().into_iter();
         let mut everything = StoredAmount::default();
         loop {
             // Otherwise a bucket that is deleted concurrently would leave its history behind.
-            let _changing = self.change();
+            let mut change = self.0.begin();
             let mut taken = Taken::new();
-            let done = self.write_some(&mut rest, &mut everything, &mut written, &mut taken);
+            let done =
+                self.write_some(&mut change, &mut rest, &mut everything, &mut written, &mut taken);
             if done.is_err() {
                 taken.iter().for_each(|(traffic, hours)| traffic.restore_unwritten(hours));
             }
@@ -314,19 +313,19 @@ impl Catalog {
     /// Writes one batch. Returns whether it was the last one.
     fn write_some(
         &self,
+        change: &mut Change<'_>,
         rest: &mut impl Iterator<Item = Arc<Bucket>>,
         everything: &mut StoredAmount,
         written: &mut WriteState,
         taken: &mut Taken,
     ) -> Result<bool, CatalogError> {
-        let now_ms = self.now_ms();
-        let mut facts = Vec::new();
+        let now_ms = self.0.now_ms();
         let mut amounts = Vec::new();
         let mut is_last = true;
         for bucket in rest {
             // The current record, if the bucket still exists.
-            let Some(bucket) = self.bucket(&bucket.name) else { continue };
-            let amount = self.bucket_amount(&bucket.name)?;
+            let Some(bucket) = self.0.buckets().get(&bucket.name) else { continue };
+            let amount = self.0.quotas().of_bucket(&bucket.name)?;
             *everything = everything.plus(amount);
             let hours = bucket.traffic.take_unwritten(now_ms);
             let is_known = written.amounts.get(&bucket.name) == Some(&amount);
@@ -335,16 +334,16 @@ impl Catalog {
             }
             taken.push((bucket.traffic.clone(), hours));
             let (_, hours) = &taken[taken.len() - 1];
-            facts.extend(self.with_hours(bucket.name.as_str(), hours, Some(amount))?);
+            self.add_hours(change, bucket.name.as_str(), hours, Some(amount))?;
             amounts.push((bucket.name.clone(), amount));
-            if facts.len() >= USAGE_BATCH_RECORDS {
+            if change.len() >= USAGE_BATCH_RECORDS {
                 is_last = false;
                 break;
             }
         }
         if is_last {
             self.merge_orphaned_counters();
-            let elsewhere = self.unattributed_usage();
+            let elsewhere = self.unattributed();
             taken.push((elsewhere.clone(), elsewhere.take_unwritten(now_ms)));
         }
         let mut sums = BTreeMap::<u64, UsageCounts>::new();
@@ -354,28 +353,25 @@ impl Catalog {
         let amount = is_last.then_some(*everything);
         let is_known = amount.is_none() || amount == written.total;
         if !sums.is_empty() || !is_known {
-            facts.extend(self.with_hours(ALL_BUCKETS, &sums, amount)?);
+            self.add_hours(change, ALL_BUCKETS, &sums, amount)?;
         }
-        if facts.is_empty() {
-            return Ok(is_last);
-        }
-        let put = |batch: Batch, (fact, value)| batch.put_fact(fact, value);
-        self.0.store.commit(facts.into_iter().fold(Batch::new(), put))?;
+        change.commit_any()?;
         written.amounts.extend(amounts);
         written.total = amount.or(written.total);
         Ok(is_last)
     }
 
     /// Adds these hours and the current storage usage to the stored days of an owner.
-    fn with_hours(
+    fn add_hours(
         &self,
+        change: &mut Change<'_>,
         whose: &str,
         hours: &BTreeMap<u64, UsageCounts>,
         amount: Option<StoredAmount>,
-    ) -> Result<Vec<(FactName, Bytes)>, CatalogError> {
-        let now_hour = self.now_ms() / HOUR_MS;
+    ) -> Result<(), CatalogError> {
+        let now_hour = self.0.now_ms() / HOUR_MS;
         let mut days = BTreeMap::<u64, UsageBlock>::new();
-        let mut change = |hour: u64, change: &mut dyn FnMut(&mut UsageSum)| {
+        let mut edit = |hour: u64, edit: &mut dyn FnMut(&mut UsageSum)| {
             let day = match days.entry(hour / DAY_HOURS) {
                 std::collections::btree_map::Entry::Occupied(day) => day.into_mut(),
                 std::collections::btree_map::Entry::Vacant(day) => {
@@ -383,38 +379,36 @@ impl Catalog {
                     day.insert(stored)
                 }
             };
-            change(day.part(hour % DAY_HOURS));
+            edit(day.part(hour % DAY_HOURS));
             Ok::<_, CatalogError>(())
         };
         for (hour, counts) in hours {
-            change(*hour, &mut |sum| sum.add(counts))?;
+            edit(*hour, &mut |sum| sum.add(counts))?;
         }
         if let Some(amount) = amount {
-            change(now_hour, &mut |sum| sum.set_amount(amount))?;
+            edit(now_hour, &mut |sum| sum.set_amount(amount))?;
         }
-        let facts = days.into_iter().map(|(day, stretch)| {
-            let fact = hours_fact(whose, day)?;
-            let value = encode(&fact, &stretch)?;
-            Ok((fact, value))
-        });
-        facts.collect()
+        for (day, block) in days {
+            change.put_stored(hours_fact(whose, day)?, &block)?;
+        }
+        Ok(())
     }
 
     fn load_usage_block(&self, fact: &FactName) -> Result<UsageBlock, CatalogError> {
-        let value = self.0.store.fact(fact)?;
+        let value = self.0.state.store.fact(fact)?;
         Ok(value.map(|value| decode(fact, &value)).transpose()?.unwrap_or_default())
     }
 
     /// Aggregates old hours to days, and deletes older days. Runs once a day, and is free otherwise.
-    pub fn compact_usage(&self) -> Result<(), CatalogError> {
-        let mut written = self.0.usage_history.written();
-        let today = self.now_ms() / UsageStep::Day.ms();
+    pub fn compact(&self) -> Result<(), CatalogError> {
+        let mut written = self.0.state.usage_history.written();
+        let today = self.0.now_ms() / UsageStep::Day.ms();
         if written.swept_day == Some(today) {
             return Ok(());
         }
         let first_day = today.saturating_sub(USAGE_HOURS_RETENTION_DAYS);
         let mut old = Vec::new();
-        each_fact(&self.0.store, HOURS_PREFIX, |fact, _, _| {
+        each_fact(&self.0.state.store, HOURS_PREFIX, |fact, _| {
             let day = parse(HOURS_PREFIX, fact).filter(|(_, day)| *day < first_day);
             old.extend(day.map(|(whose, day)| (whose.to_owned(), day)));
             Ok(())
@@ -424,7 +418,7 @@ impl Catalog {
         }
         let first_block = today.saturating_sub(USAGE_DAYS_RETENTION) / BLOCK_DAYS;
         let mut old = Vec::new();
-        each_fact(&self.0.store, DAYS_PREFIX, |fact, _, _| {
+        each_fact(&self.0.state.store, DAYS_PREFIX, |fact, _| {
             let is_old = parse(DAYS_PREFIX, fact).is_some_and(|(_, block)| block < first_block);
             old.extend(is_old.then(|| fact.clone()));
             Ok(())
@@ -436,13 +430,12 @@ impl Catalog {
 
     /// Adds the hours of these days to their blocks, and deletes the hours in the same batch.
     fn make_days(&self, days: &[(String, u64)]) -> Result<(), CatalogError> {
-        let _changing = self.change();
+        let mut change = self.0.begin();
         let mut blocks = BTreeMap::<(&str, u64), UsageBlock>::new();
-        let mut batch = Batch::new();
         for (whose, day) in days {
             // Leftovers of a deleted bucket are deleted with it.
             let name = BucketName::parse(whose).ok();
-            let is_there = name.is_some_and(|name| self.bucket(&name).is_some());
+            let is_there = name.is_some_and(|name| self.0.buckets().get(&name).is_some());
             if !is_there && whose != ALL_BUCKETS {
                 continue;
             }
@@ -460,48 +453,25 @@ impl Catalog {
             if let Some(amount) = sum.amount() {
                 part.set_amount(amount);
             }
-            batch = batch.delete_fact(fact);
+            change.delete(fact);
         }
         for ((whose, block), stretch) in &blocks {
-            let fact = days_fact(whose, *block)?;
-            let value = encode(&fact, stretch)?;
-            batch = batch.put_fact(fact, value);
+            change.put_stored(days_fact(whose, *block)?, stretch)?;
         }
-        if !batch.is_empty() {
-            self.0.store.commit(batch)?;
-        }
-        Ok(())
+        change.commit_any()
     }
 
-    /// Assigns the unwritten counts of a deleted bucket to the server-wide history, including those of requests in
-    /// flight.
-    pub(super) fn fold_usage_of(&self, bucket: &Bucket) {
-        self.orphaned_counters().push(bucket.traffic.clone());
-    }
-
-    /// Returns the counters to a restored bucket.
-    pub(super) fn restore_usage_of(&self, bucket: &Bucket) {
-        self.orphaned_counters().retain(|left| !Arc::ptr_eq(left, &bucket.traffic));
-    }
-
-    /// Takes over the counts of deleted buckets, until no request uses their counters.
+    /// Takes over the counts of deleted buckets, including those of requests in flight.
     fn merge_orphaned_counters(&self) {
-        let now_ms = self.now_ms();
-        self.orphaned_counters().retain_mut(|left| {
-            // Checked first: a request that has released the counters by then has counted.
-            let is_counted = Arc::get_mut(left).is_none();
-            self.unattributed_usage().merge_from(left, now_ms);
-            is_counted
-        });
-    }
-
-    fn orphaned_counters(&self) -> MutexGuard<'_, Vec<Arc<BucketCounters>>> {
-        self.0.usage_history.orphaned.lock().unwrap_or_else(PoisonError::into_inner)
+        if self.0.state.buckets.read().has_orphaned() {
+            let (into, now_ms) = (self.unattributed(), self.0.now_ms());
+            self.0.state.buckets.write().merge_orphaned(into, now_ms);
+        }
     }
 
     /// Deletes the stored history of a deleted bucket.
-    pub(super) fn delete_usage_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
-        let mut written = self.0.usage_history.written();
+    pub(super) fn delete_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
+        let mut written = self.0.state.usage_history.written();
         written.amounts.remove(bucket);
         for prefix in [HOURS_PREFIX, DAYS_PREFIX] {
             let facts = self.stored(prefix, bucket.as_str())?;
@@ -514,7 +484,7 @@ impl Catalog {
     fn delete_facts(&self, facts: &[FactName]) -> Result<(), CatalogError> {
         for facts in facts.chunks(USAGE_BATCH_RECORDS) {
             let delete = |batch: Batch, fact: &FactName| batch.delete_fact(fact.clone());
-            self.0.store.commit(facts.iter().fold(Batch::new(), delete))?;
+            self.0.state.store.commit(facts.iter().fold(Batch::new(), delete))?;
         }
         Ok(())
     }

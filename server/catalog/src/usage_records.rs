@@ -51,9 +51,7 @@ pub(super) struct UsageSum {
     stored: Option<(u64, u64)>,
 }
 
-impl CatalogRecord for UsageBlock {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for UsageBlock {}
 
 impl UsageSum {
     pub(super) fn counts(&self) -> UsageCounts {

@@ -47,7 +47,7 @@ impl Catalog {
         // Locked in a fixed order, which prevents deadlocks.
         let wanted: BTreeSet<u64> = names.map(hash_of).collect();
         let mut turns = Vec::with_capacity(wanted.len());
-        for (at, turn) in (0..).zip(&self.0.version_locks.keys) {
+        for (at, turn) in (0..).zip(&self.state.version_locks.keys) {
             if wanted.contains(&at) {
                 turns.push(turn.lock().await);
             }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::CatalogError;
 use super::event::{EventKind, EventPattern};
 use super::id::WebhookId;
-use super::record::CatalogRecord;
+use super::record::{CatalogRecord, Record};
 use super::webhook_secret::WebhookSecret;
 
 /// Subscription to the events of a bucket.
@@ -45,19 +45,12 @@ pub(super) struct StoredWebhook {
     updated_ms: u64,
 }
 
-impl CatalogRecord for StoredWebhook {
-    const VERSION: u32 = 1;
-}
+impl CatalogRecord for StoredWebhook {}
 
-impl Webhook {
-    /// Returns whether an event is subscribed.
-    pub fn matches(&self, kind: EventKind, key: &ObjectKey) -> bool {
-        self.enabled
-            && key.as_str().starts_with(&self.prefix)
-            && self.events.iter().any(|pattern| pattern.matches(kind))
-    }
+impl Record for Webhook {
+    type Stored = StoredWebhook;
 
-    pub(super) fn stored(&self) -> StoredWebhook {
+    fn stored(&self) -> StoredWebhook {
         StoredWebhook {
             bucket: self.bucket.to_string(),
             url: self.destination.as_str().to_owned(),
@@ -71,7 +64,7 @@ impl Webhook {
         }
     }
 
-    pub(super) fn from_stored(id: &str, stored: StoredWebhook) -> Result<Self, String> {
+    fn from_stored(id: &str, stored: StoredWebhook) -> Result<Self, String> {
         let say = |why: &dyn std::fmt::Display| why.to_string();
         Ok(Self {
             id: WebhookId::parse(id).ok_or("its id is not a webhook id")?,
@@ -85,6 +78,15 @@ impl Webhook {
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,
         })
+    }
+}
+
+impl Webhook {
+    /// Returns whether an event is subscribed.
+    pub fn matches(&self, kind: EventKind, key: &ObjectKey) -> bool {
+        self.enabled
+            && key.as_str().starts_with(&self.prefix)
+            && self.events.iter().any(|pattern| pattern.matches(kind))
     }
 }
 

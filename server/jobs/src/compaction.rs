@@ -20,7 +20,7 @@ pub fn compact(
     watch: &mut ProgressCallback<'_>,
 ) -> Result<CompactionReport, CatalogError> {
     // If the store rejects writes, the space that the compaction reclaims is needed all the more.
-    match catalog.audit_compaction(dead_percent_min) {
+    match catalog.audit().record_compaction(dead_percent_min) {
         Ok(()) | Err(CatalogError::Store(_)) => {}
         Err(error) => return Err(error),
     }

@@ -45,7 +45,7 @@ struct FairUseEvidence {
 pub fn sweep(catalog: &Catalog) -> Result<SweepReport, CatalogError> {
     let stored = stored_bytes(catalog)?;
     let mut swept = SweepReport::default();
-    for account in catalog.accounts() {
+    for account in catalog.accounts().all() {
         if account.plan != Plan::Free {
             continue;
         }
@@ -60,7 +60,11 @@ pub fn sweep(catalog: &Catalog) -> Result<SweepReport, CatalogError> {
         let Some(to) = next(account.standing).filter(|_| is_due(catalog, &account)) else {
             continue;
         };
-        if catalog.advance_standing(&account.id, account.standing, to, &reason)?.is_some() {
+        if catalog
+            .accounts()
+            .advance_standing(&account.id, account.standing, to, &reason)?
+            .is_some()
+        {
             let name = account.name.as_str().to_owned();
             let (account, from) = (account.id.clone(), account.standing);
             swept.steps.push(FairUseStep { account, name, from, to, reason });
@@ -103,7 +107,7 @@ fn next(standing: FairUseStanding) -> Option<FairUseStanding> {
 
 /// Returns whether the last change is long enough ago.
 fn is_due(catalog: &Catalog, account: &Account) -> bool {
-    let history = catalog.standing_history(&account.id);
+    let history = catalog.accounts().standing_history(&account.id);
     let changed_ms = history.and_then(|history| history.latest().map(|change| change.at_ms));
     let wait_ms = FAIR_USE_STEP_DELAY.as_millis() as u64;
     changed_ms.is_none_or(|changed_ms| catalog.now_ms().saturating_sub(changed_ms) >= wait_ms)
@@ -111,9 +115,9 @@ fn is_due(catalog: &Catalog, account: &Account) -> bool {
 
 fn stored_bytes(catalog: &Catalog) -> Result<BTreeMap<AccountId, u64>, CatalogError> {
     let mut stored = BTreeMap::new();
-    for bucket in catalog.buckets() {
+    for bucket in catalog.buckets().all() {
         *stored.entry(bucket.owner.clone()).or_insert(0) +=
-            catalog.bucket_amount(&bucket.name)?.bytes;
+            catalog.quotas().of_bucket(&bucket.name)?.bytes;
     }
     Ok(stored)
 }

@@ -19,7 +19,7 @@ mod undelete;
 use std::sync::Arc;
 
 use catalog::claims::Claim;
-use catalog::{Bucket, ObjectEvent, StoredAmount};
+use catalog::{Bucket, ObjectBatch, ObjectEvent, StoredAmount};
 use engine::{Batch, BucketName, ObjectKey, ObjectName, Precondition};
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, NameProposal};
@@ -79,6 +79,8 @@ async fn commit_detached(
     events: Vec<ObjectEvent>,
 ) -> engine::Result<engine::CommitInfo> {
     let (catalog, bucket) = (context.catalog.clone(), bucket.name.clone());
-    run_to_completion(async move { catalog.commit_with_events(&bucket, batch, &events).await })
-        .await
+    run_to_completion(
+        async move { catalog.commit(ObjectBatch::new(&bucket, batch, &events)).await },
+    )
+    .await
 }

@@ -57,7 +57,7 @@ pub async fn run_scheduler(context: Arc<Context>, services: Arc<dyn Services>) {
         }
         if tokio::time::timeout(limits::JOBS_SWEEP_INTERVAL, change).await.is_err() {
             let catalog = context.catalog.clone();
-            if let Err(error) = blocking(move || catalog.sweep_jobs()).await {
+            if let Err(error) = blocking(move || catalog.jobs().sweep()).await {
                 tracing::warn!(%error, "failed to delete old jobs");
             }
         }
@@ -69,7 +69,7 @@ pub async fn cancel(context: &Context, id: &JobId, actor: Actor) -> Result<bool,
     let running = context.running.get(id);
     let progress = running.as_ref().map(|job| job.progress());
     let (catalog, ended) = (context.catalog.acting_as(actor), id.clone());
-    let job = blocking(move || catalog.end_job(&ended, JobEnd::Cancelled, progress)).await?;
+    let job = blocking(move || catalog.jobs().end(&ended, JobEnd::Cancelled, progress)).await?;
     if let Some(job) = &job {
         count_job_end(context, job, JobOutcome::Cancelled);
     }
@@ -85,7 +85,7 @@ fn next_jobs(context: &Context) -> Vec<Arc<Job>> {
     if context.is_draining() {
         return Vec::new();
     }
-    let mut jobs = context.catalog.jobs();
+    let mut jobs = context.catalog.jobs().all();
     jobs.sort_by(|one, other| one.creation_order().cmp(&other.creation_order()));
     let (at_work, waiting): (Vec<_>, Vec<_>) = jobs
         .into_iter()
@@ -150,7 +150,7 @@ async fn end(context: &Context, id: &JobId, end: JobEnd, progress: Option<JobPro
         JobEnd::Failed(_) => JobOutcome::Failed,
         JobEnd::Cancelled => JobOutcome::Cancelled,
     };
-    match blocking(move || catalog.end_job(&ended, end, progress)).await {
+    match blocking(move || catalog.jobs().end(&ended, end, progress)).await {
         Ok(Some(job)) => count_job_end(context, &job, outcome),
         // The job was already ended.
         Ok(None) => {}
@@ -207,7 +207,7 @@ async fn save_progress(
             continue;
         }
         let (catalog, job) = (context.catalog.clone(), id.clone());
-        match blocking(move || catalog.save_job(&job, progress)).await {
+        match blocking(move || catalog.jobs().save(&job, progress)).await {
             Ok(_) => saved = progress,
             Err(error) => tracing::warn!(job = %id, %error, "failed to save job progress"),
         }

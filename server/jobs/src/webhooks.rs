@@ -43,14 +43,14 @@ pub async fn run_sender(context: Arc<Context>) {
         start_due(&context, &mut leases);
         // Due times follow the clock, which may differ from that of the timer.
         let poll = async {
-            match context.catalog.has_events_waiting() {
+            match context.catalog.deliveries().has_waiting() {
                 true => tokio::time::sleep(limits::WEBHOOK_POLL_INTERVAL).await,
                 false => std::future::pending().await,
             }
         };
         tokio::select! {
             Some(_) = leases.join_next() => {}
-            () = context.catalog.events_changed() => {}
+            () = context.catalog.deliveries().changed() => {}
             () = poll => {}
         }
     }
@@ -84,7 +84,7 @@ pub async fn test(context: &Context, webhook: &Webhook) -> Option<TestResult> {
 }
 
 fn start_due(context: &Arc<Context>, leases: &mut JoinSet<()>) {
-    while let Some(lease) = context.catalog.lease_delivery() {
+    while let Some(lease) = context.catalog.deliveries().lease() {
         leases.spawn(deliver_leased(context.clone(), Arc::new(lease)));
     }
 }
@@ -152,7 +152,7 @@ async fn deliver(
         let id = due.webhook.id.clone();
         leased.record_failed(&due, &failure, next)?;
         match failure.status {
-            Some(GONE) => catalog.disable_webhook(&id, GONE_REASON),
+            Some(GONE) => catalog.webhooks().disable(&id, GONE_REASON),
             _ => Ok(()),
         }
     })

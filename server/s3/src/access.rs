@@ -49,10 +49,10 @@ impl S3Authorizer {
 #[async_trait]
 impl S3Auth for S3SecretProvider {
     async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
-        let id =
-            ApiKeyId::parse(access_key).filter(|id| self.app.catalog.active_api_key(id).is_some());
+        let id = ApiKeyId::parse(access_key)
+            .filter(|id| self.app.catalog.api_keys().active(id).is_some());
         let id = id.ok_or_else(|| to_s3_error(&ApiError::invalid_api_key()))?;
-        let secret = self.app.catalog.signature_secret(&id);
+        let secret = self.app.catalog.api_keys().s3_secret(&id);
         let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
         Ok(SecretKey::from(secret))
     }
@@ -109,8 +109,8 @@ pub(super) fn check_parameters(
     headers: &HeaderMap,
     query: &SignedQuery,
 ) -> S3Result<()> {
-    let bucket = bucket.and_then(|name| app.catalog.bucket(&name));
-    let bucket = bucket.filter(|bucket| app.catalog.bucket_role(account, bucket).is_some());
+    let bucket = bucket.and_then(|name| app.catalog.buckets().get(&name));
+    let bucket = bucket.filter(|bucket| app.catalog.buckets().role(account, bucket).is_some());
     let bucket = bucket.as_deref().map(|bucket| RequestBucket {
         owner: bucket.owner.as_str(),
         blocks_public_acls: blocks_public_acls(bucket),

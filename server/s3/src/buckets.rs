@@ -59,13 +59,14 @@ pub(super) async fn list(
     let mut visible: Vec<_> = app
         .catalog
         .buckets()
+        .all()
         .into_iter()
         .filter(|bucket| {
             let name = bucket.name.as_str();
             name.starts_with(prefix)
                 && after.as_deref().is_none_or(|after| name > after)
                 && caller.limits().allows_bucket(&bucket.name)
-                && app.catalog.bucket_role(&account.id, bucket).is_some()
+                && app.catalog.buckets().role(&account.id, bucket).is_some()
         })
         .collect();
     visible.sort_by(|one, other| one.name.cmp(&other.name));
@@ -182,7 +183,7 @@ pub(super) async fn create(
     let owner = NewBucketOwner::Account(caller.account().id.clone());
     let new = NewBucket { name, owner, kind: BucketKind::Standard, settings };
     let catalog = app.catalog.acting_as(caller.actor());
-    match blocking(move || catalog.create_bucket(new)).await {
+    match blocking(move || catalog.buckets().create(new)).await {
         Ok(_) => Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) }),
         Err(CatalogError::AlreadyExists(_)) => {
             Err(s3_error(S3ErrorCode::BucketAlreadyExists, "The bucket already exists"))
@@ -207,7 +208,7 @@ pub(super) async fn change_settings(
         caller.bucket(&app.catalog, &name, Scope::Read)?;
     }
     let catalog = app.catalog.acting_as(caller.actor());
-    blocking(move || catalog.edit_bucket(&name, change)).await?;
+    blocking(move || catalog.buckets().edit(&name, change)).await?;
     Ok(())
 }
 
@@ -222,7 +223,7 @@ pub(super) async fn delete(
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage).map_err(ours)?;
     caller.require_unrestricted().map_err(ours)?;
     let catalog = app.catalog.acting_as(caller.actor());
-    let delete = move || catalog.delete_bucket(&bucket.name, OnNonEmpty::Refuse)?.finish();
+    let delete = move || catalog.buckets().delete(&bucket.name, OnNonEmpty::Refuse)?.finish();
     match blocking(delete).await {
         Ok(_) => Ok(DeleteBucketOutput {}),
         Err(CatalogError::NotEmpty(..)) => Err(s3_error(

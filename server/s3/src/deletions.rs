@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use catalog::object_attributes::StoredAttributes;
 use catalog::versions::{self, Absent, Promoted, Removal, Version, VersionId};
-use catalog::{Bucket, EventKind, ObjectEvent, Scope};
+use catalog::{Bucket, EventKind, ObjectBatch, ObjectEvent, Scope};
 use engine::{
     Batch, BucketName, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition,
 };
@@ -232,7 +232,9 @@ async fn mark(
     let happenings: Vec<_> =
         there.map(|(name, _)| ObjectEvent::removed(name.key.clone())).collect();
     let _turn = app.catalog.lock_current_versions(marked.iter().map(|(name, _)| name)).await;
-    app.catalog.commit_changing(&bucket.name, batch, &happenings, Absent::Mark).await
+    app.catalog
+        .commit(ObjectBatch::new(&bucket.name, batch, &happenings).absent(Absent::Mark))
+        .await
 }
 
 /// Deletes a version permanently.
@@ -269,7 +271,11 @@ async fn remove(
         let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
         let batch = batch.require(Precondition::FactPresent(fact));
         let (batch, happenings) = with_effects(batch, name, promoted);
-        match app.catalog.commit_as_is(&bucket.name, batch, &happenings).await {
+        match app
+            .catalog
+            .commit(ObjectBatch::new(&bucket.name, batch, &happenings).without_versions())
+            .await
+        {
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
             }
@@ -472,7 +478,7 @@ async fn delete_keys(
         let batch = found.iter().fold(along.clone(), deleting);
         let events: Vec<_> =
             found.iter().map(|name| ObjectEvent::removed(name.key.clone())).collect();
-        app.catalog.commit_with_events(bucket, batch, &events).await?;
+        app.catalog.commit(ObjectBatch::new(bucket, batch, &events)).await?;
     }
     Ok(())
 }

@@ -214,8 +214,8 @@ fn authorize(
     let signature = FormSignature::of(fields, now_ms)?;
     let unknown = || to_s3_error(&ApiError::invalid_api_key());
     let id = catalog::ApiKeyId::parse(signature.key_id()).ok_or_else(unknown)?;
-    app.catalog.active_api_key(&id).ok_or_else(unknown)?;
-    let secret = app.catalog.signature_secret(&id);
+    app.catalog.api_keys().active(&id).ok_or_else(unknown)?;
+    let secret = app.catalog.api_keys().s3_secret(&id);
     let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
     if !signature.matches(&secret, policy) {
         let message = "The signature of the policy does not match the secret access key";

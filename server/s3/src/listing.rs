@@ -178,7 +178,7 @@ impl ListRequest {
 
 /// Returns the owner of a bucket, and so of its objects.
 pub(super) fn owner_of(app: &AppState, bucket: &Bucket) -> Owner {
-    let account = app.catalog.account(&bucket.owner);
+    let account = app.catalog.accounts().get(&bucket.owner);
     Owner {
         id: Some(bucket.owner.to_string()),
         display_name: account.map(|account| account.name.as_str().to_owned()),

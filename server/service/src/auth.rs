@@ -131,8 +131,10 @@ impl Caller {
 
     fn of_key(catalog: &Catalog, text: &str) -> Result<Self, ApiError> {
         let presented = PresentedKey::parse(text).ok_or_else(ApiError::invalid_api_key)?;
-        let api_key = catalog.authenticate_key(&presented).ok_or_else(ApiError::invalid_api_key)?;
-        let account = catalog.account(&api_key.account).ok_or_else(ApiError::invalid_api_key)?;
+        let api_key =
+            catalog.api_keys().authenticate(&presented).ok_or_else(ApiError::invalid_api_key)?;
+        let account =
+            catalog.accounts().get(&api_key.account).ok_or_else(ApiError::invalid_api_key)?;
         if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
         }
@@ -145,8 +147,12 @@ impl Caller {
         key: &catalog::ApiKeyId,
         asking: PresentedCredentials<'_>,
     ) -> Result<Self, ApiError> {
-        let api_key = app.catalog.authenticate_signed(key).ok_or_else(ApiError::invalid_api_key)?;
-        let account = app.catalog.account(&api_key.account);
+        let api_key = app
+            .catalog
+            .api_keys()
+            .authenticate_signed(key)
+            .ok_or_else(ApiError::invalid_api_key)?;
+        let account = app.catalog.accounts().get(&api_key.account);
         let account = account.ok_or_else(ApiError::invalid_api_key)?;
         if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
@@ -166,9 +172,10 @@ impl Caller {
         }
         let presented = SecretHash::from_text(&secret);
         let session =
-            presented.and_then(|presented| app.catalog.find_session_by_secret(&presented));
+            presented.and_then(|presented| app.catalog.sessions().authenticate(&presented));
         let session = session.ok_or_else(ApiError::session_ended)?;
-        let account = app.catalog.account(&session.account).ok_or_else(ApiError::session_ended)?;
+        let account =
+            app.catalog.accounts().get(&session.account).ok_or_else(ApiError::session_ended)?;
         if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
         }
@@ -181,16 +188,16 @@ impl Caller {
     pub fn from_issuer(catalog: &Catalog, issuer: &Issuer) -> Option<Self> {
         let (account, credential) = match issuer {
             Issuer::Key(id) => {
-                let api_key = catalog.active_api_key(id)?;
+                let api_key = catalog.api_keys().active(id)?;
                 (api_key.account.clone(), Credential::Key(api_key))
             }
             Issuer::Session(id) => {
-                let session = catalog.session(id)?.session;
+                let session = catalog.sessions().get(id)?.session;
                 (session.account.clone(), Credential::Session(session))
             }
             Issuer::Account(id) => (id.clone(), Credential::Detached),
         };
-        let account = catalog.account(&account)?;
+        let account = catalog.accounts().get(&account)?;
         let is_suspended = account.standing == FairUseStanding::Suspended;
         (!is_suspended).then(|| Self::unmetered(account, credential))
     }
@@ -302,7 +309,7 @@ impl Caller {
         scope: Scope,
     ) -> Result<Arc<Bucket>, ApiError> {
         self.check_key(name, scope)?;
-        let bucket = catalog.bucket(name).ok_or_else(ApiError::bucket_not_found)?;
+        let bucket = catalog.buckets().get(name).ok_or_else(ApiError::bucket_not_found)?;
         self.authorize(catalog, &bucket, scope)?;
         Ok(bucket)
     }
@@ -316,8 +323,10 @@ impl Caller {
         scope: Scope,
     ) -> Result<(), ApiError> {
         self.check_key(&bucket.name, scope)?;
-        let role =
-            catalog.bucket_role(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
+        let role = catalog
+            .buckets()
+            .role(&self.account.id, bucket)
+            .ok_or_else(ApiError::bucket_not_found)?;
         if let Some(request) = &self.request {
             request.meter().attribute_to(&bucket.traffic, catalog.now_ms());
         }
@@ -326,7 +335,7 @@ impl Caller {
             return Err(ApiError::forbidden(format!("Role \"{role}\" does not permit this")));
         }
         // A suspended owner blocks members of its organisation from its buckets as well.
-        match catalog.account(&bucket.owner) {
+        match catalog.accounts().get(&bucket.owner) {
             Some(owner) if owner.standing != FairUseStanding::Suspended => Ok(()),
             Some(_) => Err(ApiError::account_suspended()),
             None => Err(ApiError::bucket_not_found()),
@@ -335,7 +344,7 @@ impl Caller {
 
     /// Returns the scopes of the caller in a bucket, by its role and its key.
     pub fn scopes_in(&self, catalog: &Catalog, bucket: &Bucket) -> Vec<Scope> {
-        let role = catalog.bucket_role(&self.account.id, bucket);
+        let role = catalog.buckets().role(&self.account.id, bucket);
         let allows = |scope: &Scope| role.is_some_and(|role| role.allows(*scope));
         Scope::ALL.into_iter().filter(|scope| self.has_scope(*scope) && allows(scope)).collect()
     }
@@ -347,8 +356,9 @@ impl Caller {
         name: &BucketName,
     ) -> Result<Arc<Bucket>, ApiError> {
         self.check_key(name, Scope::Manage)?;
-        let bucket = catalog.bucket(name);
-        let seen = bucket.filter(|bucket| catalog.bucket_role(&self.account.id, bucket).is_some());
+        let bucket = catalog.buckets().get(name);
+        let seen =
+            bucket.filter(|bucket| catalog.buckets().role(&self.account.id, bucket).is_some());
         seen.ok_or_else(ApiError::bucket_not_found)
     }
 
@@ -360,7 +370,7 @@ impl Caller {
         least: MemberRole,
     ) -> Result<Arc<Organisation>, ApiError> {
         self.require_unrestricted()?;
-        let found = catalog.organisation(id);
+        let found = catalog.organisations().get(id);
         let role = found.as_ref().and_then(|it| it.members.get(&self.account.id).copied());
         let (Some(organisation), Some(role)) = (found, role) else {
             return Err(ApiError::organisation_not_found());
@@ -476,7 +486,7 @@ pub fn authorize_delivery(
     let caller = Caller::authenticate(app, PresentedCredentials::from_request(request), query)?;
     let catalog = &app.catalog;
     // The URL already shows that the bucket exists, so the error for a key of another account can name the cause.
-    if catalog.bucket_role(&caller.account.id, bucket).is_none() {
+    if catalog.buckets().role(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden(match caller.credential {
             Credential::Key(_) => "The API key has no access to this bucket",
             Credential::Session(_) | Credential::Detached => {
@@ -490,7 +500,7 @@ pub fn authorize_delivery(
 
 /// Checks whether a download link opens a file. The link has the current rights of its creator.
 fn check_link(app: &AppState, target: &ObjectPath, token: &str) -> Result<(), ApiError> {
-    let grant = app.catalog.grant(token).filter(|grant| grant.purpose == Purpose::Read);
+    let grant = app.catalog.tokens().verify(token).filter(|grant| grant.purpose == Purpose::Read);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
     let is_meant = grant.bucket == target.bucket && grant.path == target.place;
     if !is_meant {

@@ -177,7 +177,7 @@ async fn deliver_placeholder(
     let name = bucket.placeholder.as_ref().ok_or_else(missing)?;
     if name.bucket != bucket.name {
         // The bucket may have been deleted since, and created again by another account.
-        let other = app.catalog.bucket(&name.bucket);
+        let other = app.catalog.buckets().get(&name.bucket);
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
     let object = app.store.get(name)?.ok_or_else(missing)?;

@@ -110,14 +110,14 @@ impl AppState {
         let catalog = Catalog::open(store.clone(), clock.clone(), rng.clone())?;
         let conduct = catalog.account_activity().clone();
         let allowances = RateLimits::new(&config, clock.clone(), &*rng, conduct);
-        match catalog.renew_signing_keys() {
+        match catalog.tokens().renew_keys() {
             // Files can be delivered even from a full disk; the key is created later.
             Err(CatalogError::Store(error)) => {
                 tracing::warn!("failed to create a signing key for presigned uploads: {error}");
             }
             renewed => renewed?,
         }
-        match catalog.ensure_s3_secret() {
+        match catalog.api_keys().ensure_s3_secret() {
             Err(CatalogError::Store(error)) => {
                 tracing::warn!("failed to create the S3 signature secret: {error}");
             }

@@ -46,7 +46,7 @@ pub async fn show(
 ) -> Result<Success<AccountReply>, ApiError> {
     caller.require_unrestricted()?;
     // Current state; the caller's copy is from the start of the request.
-    let account = app.catalog.account(&caller.account().id);
+    let account = app.catalog.accounts().get(&caller.account().id);
     let account = account_view(&app.catalog, &*account.ok_or_else(ApiError::account_not_found)?);
     Ok(Success(AccountReply { account }))
 }
@@ -74,6 +74,7 @@ pub async fn edit(
         account_change(AccountSettings { name, ..AccountSettings::default() })?;
     let (id, change) =
         (caller.account().id.clone(), AccountChange { name, ..AccountChange::default() });
-    let account = changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?;
+    let account =
+        changing(&app, &caller, move |catalog| catalog.accounts().edit(&id, change)).await?;
     Ok(Success(AccountReply { account: account_view(&app.catalog, &account) }))
 }

@@ -51,7 +51,7 @@ pub async fn list(
 ) -> Result<Success<AccountsReply>, ApiError> {
     caller.require_operator(MANAGES)?;
     let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
-    let accounts = app.catalog.accounts().into_iter();
+    let accounts = app.catalog.accounts().all().into_iter();
     let meant = accounts.filter(|it| called.matches(it.id.as_str(), [it.name.as_str()]));
     let (page, next_cursor) = page.paginate(meant, |account| account.id.as_str());
     let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
@@ -80,7 +80,7 @@ pub async fn create(
     let name = settings.name.take();
     let name = name.ok_or_else(|| ApiError::bad_parameter("name", "is required"))?;
     let new = NewAccount { name, settings };
-    reply(&app, &*changing(&app, &caller, move |catalog| catalog.create_account(new)).await?)
+    reply(&app, &*changing(&app, &caller, move |catalog| catalog.accounts().create(new)).await?)
 }
 
 /// Returns an account. Operators only.
@@ -98,7 +98,7 @@ pub async fn show(
     Path(id): Path<AccountId>,
 ) -> Result<Success<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
-    let account = app.catalog.account(&id);
+    let account = app.catalog.accounts().get(&id);
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
 
@@ -122,9 +122,12 @@ pub async fn edit(
     body: JsonBody,
 ) -> Result<Success<AccountReply>, ApiError> {
     caller.require_operator(MANAGES)?;
-    app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
+    app.catalog.accounts().get(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.deserialize::<AccountSettings>()?)?;
-    reply(&app, &*changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?)
+    reply(
+        &app,
+        &*changing(&app, &caller, move |catalog| catalog.accounts().edit(&id, change)).await?,
+    )
 }
 
 /// Runs the fair-use sweep. Operators only.

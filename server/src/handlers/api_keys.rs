@@ -67,7 +67,7 @@ pub async fn list(
 ) -> Result<Success<ApiKeysReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
-    let visible = app.catalog.api_keys().into_iter().filter(|api_key| {
+    let visible = app.catalog.api_keys().all().into_iter().filter(|api_key| {
         let bucket = api_key.limits.bucket.as_ref().map(BucketName::as_str);
         let names = [api_key.name.as_str()].into_iter().chain(bucket);
         sees(&caller, api_key) && called.matches(api_key.id.as_str(), names)
@@ -101,7 +101,7 @@ pub async fn create(
         return Err(ApiError::bad_parameter("scopes", "must name at least one scope"));
     }
     check_no_wider(&caller, &new)?;
-    let issued = changing(&app, &caller, move |catalog| catalog.issue_api_key(new)).await?;
+    let issued = changing(&app, &caller, move |catalog| catalog.api_keys().issue(new)).await?;
     let api_key = api_key_view(&app.catalog, &issued.record);
     let id = issued.record.id.clone();
     let s3 = with_catalog(&app, move |catalog| s3_credentials(catalog, &id)).await?;
@@ -123,10 +123,10 @@ pub async fn revoke(
     Path(id): Path<ApiKeyId>,
 ) -> Result<Success<ApiKeyReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
-    let found = app.catalog.api_key(&id);
+    let found = app.catalog.api_keys().get(&id);
     let found = found.filter(|api_key| sees(&caller, api_key));
     let id = found.ok_or_else(ApiError::api_key_not_found)?.id.clone();
-    let revoked = changing(&app, &caller, move |catalog| catalog.revoke_api_key(&id)).await?;
+    let revoked = changing(&app, &caller, move |catalog| catalog.api_keys().revoke(&id)).await?;
     Ok(Success(ApiKeyReply { api_key: api_key_view(&app.catalog, &revoked) }))
 }
 

@@ -77,7 +77,7 @@ fn visibility(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> AuditVi
     }
     // The addresses of operators are not disclosed.
     let actor = entry.actor.account.as_deref().and_then(AccountId::parse);
-    let actor = actor.and_then(|actor| catalog.account(&actor));
+    let actor = actor.and_then(|actor| catalog.accounts().get(&actor));
     match actor.is_some_and(|actor| actor.role == Role::Operator) {
         true => AuditVisibility::WithoutOrigin,
         false => AuditVisibility::All,
@@ -87,7 +87,7 @@ fn visibility(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> AuditVi
 /// Returns whether an entry concerns an account, its keys or buckets, or an organisation that it currently administers.
 fn concerns(catalog: &Catalog, account: &AccountId, entry: &AuditEntry) -> bool {
     let organisation = entry.organisation.as_deref().and_then(OrganisationId::parse);
-    let organisation = organisation.and_then(|id| catalog.organisation(&id));
+    let organisation = organisation.and_then(|id| catalog.organisations().get(&id));
     let role = organisation.and_then(|it| it.members.get(account).copied());
     entry.accounts.iter().any(|concerned| concerned == account.as_str())
         || role.is_some_and(|role| role >= MemberRole::Admin)

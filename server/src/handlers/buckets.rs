@@ -73,10 +73,10 @@ pub async fn list(
 ) -> Result<Success<BucketsReply>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     let page = PageRequest::from_query(&query)?;
-    let buckets = app.catalog.buckets();
+    let buckets = app.catalog.buckets().all();
     let visible = buckets.into_iter().filter(|bucket| {
         caller.limits().allows_bucket(&bucket.name)
-            && app.catalog.bucket_role(&caller.account().id, bucket).is_some()
+            && app.catalog.buckets().role(&caller.account().id, bucket).is_some()
     });
     let (buckets, next_cursor) = page.paginate(visible, |bucket| bucket.name.as_str());
     let store = app.store.clone();
@@ -114,7 +114,7 @@ pub async fn create(
         Some(id) => {
             let id = OrganisationId::parse(&id).ok_or_else(ApiError::organisation_not_found)?;
             let organisation = caller.organisation(&app.catalog, &id, MemberRole::Admin)?;
-            let owner = app.catalog.account(&organisation.owner);
+            let owner = app.catalog.accounts().get(&organisation.owner);
             if owner.is_none_or(|owner| owner.standing == FairUseStanding::Suspended) {
                 return Err(ApiError::account_suspended());
             }
@@ -124,7 +124,7 @@ pub async fn create(
     let settings = bucket_change(&name, body.deserialize::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &settings)?;
     let new = NewBucket { name, owner, kind, settings };
-    reply(&app, &caller, move |catalog| catalog.create_bucket(new)).await
+    reply(&app, &caller, move |catalog| catalog.buckets().create(new)).await
 }
 
 /// Returns a bucket with its object count and size.
@@ -220,7 +220,7 @@ pub async fn edit(
         // Making a bucket public grants read access to everyone.
         caller.bucket(&app.catalog, &name, Scope::Read)?;
     }
-    reply(&app, &caller, move |catalog| catalog.edit_bucket(&name, change)).await
+    reply(&app, &caller, move |catalog| catalog.buckets().edit(&name, change)).await
 }
 
 /// Deletes a bucket; with `force`, including its objects.
@@ -252,15 +252,15 @@ pub async fn delete(
     let deleted_count = if force {
         caller.require_scope(Scope::Delete)?;
         let delete = move |catalog: &Catalog| {
-            let objects = catalog.bucket_amount(&bucket.name)?.objects;
-            Ok((objects, catalog.delete_bucket(&bucket.name, OnNonEmpty::DeleteToo)?))
+            let objects = catalog.quotas().of_bucket(&bucket.name)?.objects;
+            Ok((objects, catalog.buckets().delete(&bucket.name, OnNonEmpty::DeleteToo)?))
         };
         let (objects, removal) = changing(&app, &caller, delete).await?;
         tokio::spawn(finish(removal));
         objects
     } else {
         let delete = move |catalog: &Catalog| {
-            catalog.delete_bucket(&bucket.name, OnNonEmpty::Refuse)?.finish()
+            catalog.buckets().delete(&bucket.name, OnNonEmpty::Refuse)?.finish()
         };
         changing(&app, &caller, delete).await?
     };

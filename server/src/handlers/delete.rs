@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
-use catalog::{ObjectEvent, Scope};
+use catalog::{ObjectBatch, ObjectEvent, Scope};
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
 use jobs::limits;
 use jobs::thumbnail_object::delete_thumbnail;
@@ -49,7 +49,7 @@ async fn delete_file(
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
     let batch = delete_thumbnail(batch, &name);
     let happenings = [ObjectEvent::removed(name.key.clone())];
-    match app.catalog.commit_with_events(&name.bucket, batch, &happenings).await {
+    match app.catalog.commit(ObjectBatch::new(&name.bucket, batch, &happenings)).await {
         Ok(_) => Ok(Success(DeleteReply::file(name.bucket.as_str(), name.key.as_str()))),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
@@ -74,7 +74,8 @@ async fn delete_folder(
     if files.batch.is_empty() {
         return Err(ApiError::file_not_found());
     }
-    let committed = app.catalog.commit_with_events(&bucket, files.batch, &files.happenings).await?;
+    let committed =
+        app.catalog.commit(ObjectBatch::new(&bucket, files.batch, &files.happenings)).await?;
     let deleted_count = committed.deleted_count;
     let (bucket, folder) = (bucket.as_str(), folder.as_str());
     Ok(Success(DeleteReply::folder(bucket, folder, deleted_count, files.rest)))

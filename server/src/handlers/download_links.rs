@@ -88,7 +88,7 @@ pub async fn create(
         expires_ms,
     };
     // Without a signing key, which only happens if the store has never accepted a write.
-    let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
+    let text = app.catalog.tokens().sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
     let url = format!("{}?token={text}", public_url(app.public_url.as_str(), &name));
     Ok(Success(DownloadLinkReply { url, expires_at: iso_time(expires_ms) }))
 }

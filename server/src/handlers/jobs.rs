@@ -170,7 +170,7 @@ pub async fn list(
     query: Query,
 ) -> Result<Success<JobsReply>, ApiError> {
     let page = PageRequest::from_query(&query)?;
-    let jobs = app.catalog.jobs().into_iter().filter(|job| sees(&app, &caller, job));
+    let jobs = app.catalog.jobs().all().into_iter().filter(|job| sees(&app, &caller, job));
     let place = |job: Arc<Job>| {
         let (created_ms, id) = job.creation_order();
         (format!("{:020}{id}", u64::MAX - created_ms), job)
@@ -204,7 +204,7 @@ pub async fn begin(
     check_allowed(&app.catalog, &caller, &work)?;
     let new =
         NewJob { account: caller.account().id.clone(), issuer: caller.durable_issuer(), work };
-    let job = changing(&app, &caller, move |catalog| catalog.add_job(new)).await?;
+    let job = changing(&app, &caller, move |catalog| catalog.jobs().add(new)).await?;
     let job = job.ok_or_else(|| ApiError::too_many_jobs(catalog::limits::JOBS_PER_ACCOUNT_MAX))?;
     app.jobs.running.notify();
     Ok((StatusCode::ACCEPTED, Success(JobReply { job: view(&app, &job) })))
@@ -255,12 +255,12 @@ pub async fn cancel(
     if !scheduler::cancel(&app.jobs, &job.id, caller.actor()).await? {
         return Err(ApiError::job_ended());
     }
-    let job = app.catalog.job(&job.id).unwrap_or(job);
+    let job = app.catalog.jobs().get(&job.id).unwrap_or(job);
     Ok(Success(JobReply { job: view(&app, &job) }))
 }
 
 fn find(app: &AppState, caller: &Caller, id: &JobId) -> Result<Arc<Job>, ApiError> {
-    let job = app.catalog.job(id).filter(|job| sees(app, caller, job));
+    let job = app.catalog.jobs().get(id).filter(|job| sees(app, caller, job));
     job.ok_or_else(ApiError::job_not_found)
 }
 

@@ -101,12 +101,12 @@ pub async fn list(
     caller.require_unrestricted()?;
     let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let own = &caller.account().id;
-    let organisations = app.catalog.organisations().into_iter();
+    let organisations = app.catalog.organisations().all().into_iter();
     let of_caller = organisations.filter(|organisation| organisation.members.contains_key(own));
     let meant = of_caller.filter(|it| called.matches(it.id.as_str(), [it.name.as_str()]));
     let (page, next_cursor) = page.paginate(meant, |organisation| organisation.id.as_str());
     let organisations = page.iter().map(|it| organisation_view(&app.catalog, it)).collect();
-    let invitations = app.catalog.invitations_of(own);
+    let invitations = app.catalog.organisations().invitations_of(own);
     let invitations = invitations.iter().filter_map(|it| {
         let (id, name) = (it.id.to_string(), it.name.as_str().to_owned());
         Some(MembershipInvitationView { id, name, role: *it.invited.get(own)? })
@@ -131,7 +131,7 @@ pub async fn create(
 ) -> Result<Success<OrganisationReply>, ApiError> {
     caller.require_unrestricted()?;
     let (name, owner) = (name_in(body)?, caller.account().id.clone());
-    reply(&app, &caller, move |catalog| catalog.create_organisation(name, &owner)).await
+    reply(&app, &caller, move |catalog| catalog.organisations().create(name, &owner)).await
 }
 
 /// Returns an organisation.
@@ -171,7 +171,7 @@ pub async fn edit(
 ) -> Result<Success<OrganisationReply>, ApiError> {
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let name = name_in(body)?;
-    reply(&app, &caller, move |catalog| catalog.rename_organisation(&id, name)).await
+    reply(&app, &caller, move |catalog| catalog.organisations().rename(&id, name)).await
 }
 
 /// Deletes an organisation that owns no buckets.
@@ -193,7 +193,7 @@ pub async fn delete(
 ) -> Result<Success<OrganisationDeletedReply>, ApiError> {
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let deleted = OrganisationDeletedView { id: id.to_string() };
-    changing(&app, &caller, move |catalog| catalog.delete_organisation(&id)).await?;
+    changing(&app, &caller, move |catalog| catalog.organisations().delete(&id)).await?;
     let message = format!("Deleted {}", deleted.id);
     Ok(Success(OrganisationDeletedReply { message, deleted }))
 }
@@ -238,10 +238,11 @@ pub async fn set_member(
     let organisation = caller.organisation(&app.catalog, &id, MemberRole::Owner)?;
     let MemberSettings { account, role } = body.deserialize()?;
     // By id alone: names could be guessed.
-    let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
+    let account = AccountId::parse(&account).filter(|id| app.catalog.accounts().get(id).is_some());
     let account = account.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
-    members_reply(&app, &caller, move |catalog| catalog.invite_member(&id, &account, role)).await
+    members_reply(&app, &caller, move |catalog| catalog.organisations().invite(&id, &account, role))
+        .await
 }
 
 /// Accepts an invitation to an organisation.
@@ -259,7 +260,7 @@ pub async fn accept_membership(
     Path(id): Path<OrganisationId>,
 ) -> Result<Success<OrganisationReply>, ApiError> {
     let (id, account) = invitation_in(&app, &caller, &id)?;
-    reply(&app, &caller, move |catalog| catalog.accept_membership(&id, &account)).await
+    reply(&app, &caller, move |catalog| catalog.organisations().accept(&id, &account)).await
 }
 
 /// Declines an invitation to an organisation.
@@ -277,7 +278,8 @@ pub async fn decline_membership(
     Path(id): Path<OrganisationId>,
 ) -> Result<Success<OrganisationDeclinedReply>, ApiError> {
     let (id, account) = invitation_in(&app, &caller, &id)?;
-    changing(&app, &caller, move |catalog| catalog.remove_member(&id, &account)).await?;
+    changing(&app, &caller, move |catalog| catalog.organisations().remove_member(&id, &account))
+        .await?;
     Ok(Success(OrganisationDeclinedReply {}))
 }
 
@@ -289,7 +291,7 @@ fn invitation_in(
 ) -> Result<(OrganisationId, AccountId), ApiError> {
     caller.require_unrestricted()?;
     let own = caller.account().id.clone();
-    let found = app.catalog.organisation(id);
+    let found = app.catalog.organisations().get(id);
     let found = found.filter(|organisation| organisation.invited.contains_key(&own));
     let organisation = found.ok_or_else(ApiError::organisation_not_found)?;
     Ok((organisation.id.clone(), own))
@@ -324,7 +326,8 @@ pub async fn remove_member(
     let member = AccountId::parse(&account).filter(is_of_it);
     let member = member.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
-    members_reply(&app, &caller, move |catalog| catalog.remove_member(&id, &member)).await
+    members_reply(&app, &caller, move |catalog| catalog.organisations().remove_member(&id, &member))
+        .await
 }
 
 async fn reply(

@@ -7,7 +7,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use catalog::{Catalog, Grant, Purpose, Scope, TokenId, UploadParams};
+use catalog::{Grant, Purpose, Scope, TokenId, UploadParams};
 use engine::ObjectName;
 use http::Request;
 use protocol::error::ApiError;
@@ -127,7 +127,7 @@ pub async fn upload_with_token(
     let grant = verify_grant(&app, &token, Purpose::Form)?;
     // Held until this request ends, whatever its outcome.
     let _in_use = app.tokens_in_use.claim(grant.id).ok_or_else(ApiError::token_in_use)?;
-    if app.catalog.is_redeemed(&grant).map_err(internal)? {
+    if app.catalog.tokens().is_redeemed(&grant).map_err(internal)? {
         return Err(ApiError::token_used());
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
@@ -136,14 +136,14 @@ pub async fn upload_with_token(
     if let Some(context) = RoutedContext::find(request.extensions()) {
         context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
     }
-    let along = Catalog::redeem(&grant).map_err(internal)?;
+    let along = grant.redeem().map_err(internal)?;
     let stored = store_form(&app, &issuer, &destination, grant.params, along, request).await;
     Ok(with_rate_limit_headers(&taken, stored))
 }
 
 /// Verifies a grant: signed by this server, for this purpose, and not expired.
 pub fn verify_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<Grant, ApiError> {
-    let grant = app.catalog.grant(text).filter(|grant| grant.purpose == purpose);
+    let grant = app.catalog.tokens().verify(text).filter(|grant| grant.purpose == purpose);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
     if grant.is_expired(app.clock.unix_ms()) {
         return Err(ApiError::token_expired());
@@ -195,7 +195,7 @@ fn issue(
         expires_ms: now_ms.saturating_add(1_000 * expires_in),
     };
     // Without a signing key, which only happens if the store has never accepted a write.
-    let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
+    let text = app.catalog.tokens().sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
     Ok(IssuedGrant { grant, text, expires_in })
 }
 

@@ -54,7 +54,7 @@ pub async fn list(
             return Err(ApiError::bad_parameter("limit", &must));
         }
     };
-    let buckets = app.catalog.buckets().into_iter().filter(|bucket| {
+    let buckets = app.catalog.buckets().all().into_iter().filter(|bucket| {
         caller.limits().allows_bucket(&bucket.name)
             && caller.scopes_in(&app.catalog, bucket).contains(&Scope::List)
     });

@@ -117,7 +117,7 @@ pub struct ChangePasswordRequest {
 pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
     match Caller::from_session_cookie(&app, PresentedCredentials::from_request(&head)) {
         Ok(Some(caller)) => {
-            let state = app.catalog.session(&caller.session()?.id);
+            let state = app.catalog.sessions().get(&caller.session()?.id);
             let state = state.ok_or_else(ApiError::session_ended)?;
             Ok(Success(signed_in(&app, &state)).into_response())
         }
@@ -152,13 +152,13 @@ pub async fn sign_in(
     let name: String = body.require("name")?;
     let presented = Password::parse_presented(&body.require_secret("password")?);
     body.deny_unknown()?;
-    let (account, hash) = app.catalog.account_by_sign_in_name(&name).unzip();
+    let (account, hash) = app.catalog.sessions().find_account(&name).unzip();
     let hash = hash.flatten();
     // For an unknown account the entered name is rate-limited.
     let counted = account.as_ref().map_or(name.trim(), |account| account.name.as_str());
     let device = account.as_ref().and_then(|account| {
         let token = app.device_cookie.read(&head.headers)?;
-        app.catalog.known_device(&token, &account.id)
+        app.catalog.tokens().known_device(&token, &account.id)
     });
     let tried = SignIn { name: counted, device: device.as_deref() };
     check_password(&app, &head, tried, hash.clone(), presented).await?;
@@ -173,7 +173,7 @@ pub async fn sign_in(
         ..anonymous_actor(&head)
     };
     let started = changing_as(&app, actor, move |catalog| {
-        catalog.sign_in(&account.id, &hash, visitor, before.as_ref())
+        catalog.sessions().sign_in(&account.id, &hash, visitor, before.as_ref())
     });
     session_response(&app, &started.await?, |reply| Success(reply).into_response())
 }
@@ -195,7 +195,7 @@ pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Respon
     match Caller::from_session_cookie(&app, PresentedCredentials::from_request(&head)) {
         Ok(Some(caller)) => {
             let id = caller.session()?.id.clone();
-            changing(&app, &caller, move |catalog| catalog.end_session(&id)).await?;
+            changing(&app, &caller, move |catalog| catalog.sessions().end(&id)).await?;
         }
         Ok(None) => {}
         Err(error) if error.code() == SESSION_ENDED => {}
@@ -223,7 +223,7 @@ pub async fn list(
     caller: Caller,
 ) -> Result<Success<SessionsReply>, ApiError> {
     let current = caller.session()?;
-    let sessions = app.catalog.sessions_of(&caller.account().id);
+    let sessions = app.catalog.sessions().of_account(&caller.account().id);
     let sessions = sessions.iter().map(|state| view(state, current)).collect();
     Ok(Success(SessionsReply { sessions }))
 }
@@ -250,11 +250,11 @@ pub async fn end(
     Path(id): Path<SessionId>,
 ) -> Result<Response, ApiError> {
     let current = caller.session()?;
-    let found = app.catalog.session(&id);
+    let found = app.catalog.sessions().get(&id);
     let found = found.filter(|state| state.session.account == caller.account().id);
     let id = found.ok_or_else(ApiError::session_not_found)?.session.id.clone();
     let is_current = id == current.id;
-    changing(&app, &caller, move |catalog| catalog.end_session(&id)).await?;
+    changing(&app, &caller, move |catalog| catalog.sessions().end(&id)).await?;
     if is_current {
         return Ok(with_cookie(no_content(), app.session_cookie.clear()));
     }
@@ -277,7 +277,7 @@ pub async fn end(
 )]
 pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     let account = caller.session()?.account.clone();
-    changing(&app, &caller, move |catalog| catalog.end_sessions_of(&account)).await?;
+    changing(&app, &caller, move |catalog| catalog.sessions().end_all(&account)).await?;
     Ok(with_cookie(no_content(), app.session_cookie.clear()))
 }
 
@@ -308,14 +308,14 @@ pub async fn change_password(
     let new = parse_new_password("new", &body.require_secret("new")?)?;
     body.deny_unknown()?;
     let account = caller.account().id.clone();
-    let checked = app.catalog.password_hash_of(&account);
+    let checked = app.catalog.sessions().password_hash(&account);
     // The session counts as a known device.
     let device = format!("session {session}");
     let tried = SignIn { name: caller.account().name.as_str(), device: Some(&device) };
     check_password(&app, &head, tried, checked.clone(), current).await?;
     let hash = hash_new_password(&app, new).await?;
     changing(&app, &caller, move |catalog| {
-        catalog.set_password(&account, checked.as_ref(), hash, Some(&session))
+        catalog.sessions().set_password(&account, checked.as_ref(), hash, Some(&session))
     })
     .await?;
     Ok(no_content())
@@ -352,10 +352,11 @@ pub(super) fn session_response(
     started: &StartedSession,
     answer: impl FnOnce(SessionReply) -> Response,
 ) -> Result<Response, ApiError> {
-    let state = app.catalog.session(&started.session.id).ok_or_else(ApiError::session_ended)?;
+    let state =
+        app.catalog.sessions().get(&started.session.id).ok_or_else(ApiError::session_ended)?;
     let cookie = app.session_cookie.set(&started.secret);
     let mut response = with_cookie(answer(signed_in(app, &state)), cookie);
-    let device = app.catalog.device_token(&started.session.account, app.rng.uuid());
+    let device = app.catalog.tokens().device_token(&started.session.account, app.rng.uuid());
     if let Some(device) = device {
         response.headers_mut().append(SET_COOKIE, app.device_cookie.set(&device));
     }
@@ -396,11 +397,11 @@ async fn check_password(
 
 /// Records a rejected sign-in, with the name only if the account exists: the entered text may be a password.
 async fn record_failed_sign_in(app: &AppState, head: &Parts, name: &str) {
-    let account = app.catalog.account_by_sign_in_name(name).map(|(account, _)| account);
+    let account = app.catalog.sessions().find_account(name).map(|(account, _)| account);
     let name = account.as_ref().map(|account| account.name.as_str().to_owned());
     let actor = Actor { name, ..anonymous_actor(head) };
     let note = move |catalog: &Catalog| {
-        catalog.audit_failed_sign_in(account.as_ref().map(|account| &account.id))
+        catalog.audit().record_failed_sign_in(account.as_ref().map(|account| &account.id))
     };
     if let Err(error) = changing_as(app, actor, note).await {
         tracing::warn!(%error, "failed to audit a rejected sign-in");
@@ -415,7 +416,7 @@ fn session_before(app: &AppState, head: &Parts) -> Option<SessionId> {
 }
 
 fn signed_in(app: &AppState, state: &SessionInfo) -> SessionReply {
-    let account = app.catalog.account(&state.session.account);
+    let account = app.catalog.accounts().get(&state.session.account);
     SessionReply {
         signed_in: true,
         set_up_needed: None,

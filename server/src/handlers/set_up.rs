@@ -202,10 +202,10 @@ pub async fn set_up(
 }
 
 fn check_reply(app: &AppState) -> SetupCheckReply {
-    let accounts = app.catalog.accounts();
+    let accounts = app.catalog.accounts().all();
     let accounts = accounts.iter().take(limits::SET_UP_ACCOUNTS_MAX).map(|account| SetupAccount {
         name: account.name.as_str().to_owned(),
-        has_bucket: !app.catalog.bucket_names_of(&account.id).is_empty(),
+        has_bucket: !app.catalog.buckets().names_of(&account.id).is_empty(),
     });
     SetupCheckReply { accounts: accounts.collect() }
 }
@@ -225,8 +225,8 @@ pub async fn invite(
     Path(id): Path<AccountId>,
 ) -> Result<Success<InvitationReply>, ApiError> {
     caller.require_operator("sends invitations")?;
-    let account = app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
-    let invited = changing(&app, &caller, move |catalog| catalog.invite(&id)).await?;
+    let account = app.catalog.accounts().get(&id).ok_or_else(ApiError::account_not_found)?;
+    let invited = changing(&app, &caller, move |catalog| catalog.sessions().invite(&id)).await?;
     Ok(Success(InvitationReply {
         account: account_view(&app.catalog, &account),
         url: invitation_url(app.public_url.as_str(), &invited.text),
@@ -262,11 +262,12 @@ pub async fn accept_invitation(
         false => Some(body.require_secret("password")?),
     };
     body.deny_unknown()?;
-    let invitation = app.catalog.invitation(&token).ok_or_else(ApiError::link_not_found)?;
+    let invitation =
+        app.catalog.sessions().invitation(&token).ok_or_else(ApiError::link_not_found)?;
     if app.clock.unix_ms() >= invitation.expires_ms {
         return Err(ApiError::link_expired("ask the operator for a new one"));
     }
-    let account = app.catalog.account(&invitation.account);
+    let account = app.catalog.accounts().get(&invitation.account);
     let account = account.filter(|account| account.standing != FairUseStanding::Suspended);
     let account = account.ok_or_else(ApiError::account_suspended)?;
     let Some(password) = password else {
@@ -282,7 +283,8 @@ pub async fn accept_invitation(
     };
     let hash = hash_new_password(&app, parse_new_password("password", &password)?).await?;
     let visitor = client_info(&head);
-    let accept = move |catalog: &Catalog| catalog.accept_invitation(&invitation, hash, visitor);
+    let accept =
+        move |catalog: &Catalog| catalog.sessions().accept_invitation(&invitation, hash, visitor);
     let started = changing_as(&app, actor, accept);
     let accepted = |reply| Success(InvitationOutcome::Accepted(reply)).into_response();
     session_response(&app, &started.await?, accepted)

@@ -107,7 +107,7 @@ pub async fn history(
     let now_ms = app.clock.unix_ms();
     let steps = steps(&query, step, now_ms)?;
     let (traffic_step, wanted) = (step.of_traffic(), steps.clone());
-    let find = move |catalog: &Catalog| catalog.usage_points(&of, traffic_step, wanted);
+    let find = move |catalog: &Catalog| catalog.usage().points(&of, traffic_step, wanted);
     let points = with_catalog(&app, find).await?;
     let ms = traffic_step.ms();
     let is_minutes = step == Step::Minute;
@@ -115,7 +115,7 @@ pub async fn history(
         step,
         from: iso_time(steps.start * ms),
         to: iso_time((steps.end * ms).min(now_ms)),
-        since: is_minutes.then(|| iso_time(app.catalog.usage_since_ms())),
+        since: is_minutes.then(|| iso_time(app.catalog.usage().since_ms())),
         points: steps.zip(&points).map(|(at, point)| UsagePointView::of(at * ms, point)).collect(),
     }))
 }
@@ -128,9 +128,9 @@ fn all_of(catalog: &Catalog, caller: &Caller) -> UsageScope {
     }
     let is_seen = |bucket: &Arc<Bucket>| {
         caller.limits().allows_bucket(&bucket.name)
-            && catalog.bucket_role(&caller.account().id, bucket).is_some()
+            && catalog.buckets().role(&caller.account().id, bucket).is_some()
     };
-    UsageScope::Buckets(catalog.buckets().into_iter().filter(is_seen).collect())
+    UsageScope::Buckets(catalog.buckets().all().into_iter().filter(is_seen).collect())
 }
 
 /// Returns the range of requested steps, counted since 1970.

@@ -72,15 +72,15 @@ pub async fn usage(
     let page = PageRequest::from_query(&query)?;
     let (account, limits) = (caller.account().clone(), caller.limits());
     let is_whole = limits.bucket.is_none();
-    let names = app.catalog.bucket_names_of(&account.id);
+    let names = app.catalog.buckets().names_of(&account.id);
     let reached = names.into_iter().filter(|name| limits.allows_bucket(name));
     let (names, next_cursor) = page.paginate(reached, |name| name.as_str());
     let count = move |catalog: &Catalog| {
         // A bucket deleted in the meantime uses nothing.
-        let buckets = names.iter().filter_map(|name| catalog.bucket(name));
+        let buckets = names.iter().filter_map(|name| catalog.buckets().get(name));
         let buckets = buckets.map(|bucket| bucket_usage(catalog, &bucket));
         let buckets = buckets.collect::<Result<Vec<_>, _>>()?;
-        let total = is_whole.then(|| catalog.account_amount(&account.id)).transpose()?;
+        let total = is_whole.then(|| catalog.quotas().of_account(&account.id)).transpose()?;
         let total = total.map(|StoredAmount { objects, bytes }| UsageTotalView {
             object_count: objects,
             total_bytes: bytes,
@@ -94,7 +94,7 @@ pub async fn usage(
 }
 
 fn bucket_usage(catalog: &Catalog, bucket: &Arc<Bucket>) -> Result<BucketUsageView, CatalogError> {
-    let StoredAmount { objects, bytes } = catalog.bucket_amount(&bucket.name)?;
+    let StoredAmount { objects, bytes } = catalog.quotas().of_bucket(&bucket.name)?;
     Ok(BucketUsageView {
         bucket_name: bucket.name.to_string(),
         object_count: objects,

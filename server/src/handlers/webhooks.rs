@@ -74,7 +74,7 @@ pub async fn list(
     Path(name): Path<BucketName>,
 ) -> Result<Success<WebhooksReply>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
-    let webhooks = app.catalog.webhooks_of(&bucket.name);
+    let webhooks = app.catalog.webhooks().of_bucket(&bucket.name);
     let visible = webhooks.iter().filter(|webhook| sees(&caller, webhook));
     let webhooks = visible.map(|webhook| webhook_view(&app.catalog, webhook)).collect();
     Ok(Success(WebhooksReply { webhooks }))
@@ -100,7 +100,7 @@ pub async fn create(
     let new = new_webhook(bucket.name.clone(), body.deserialize::<WebhookSettings>()?)?;
     caller.require_prefix_access(&new.prefix)?;
     check_target(&app, &new.destination)?;
-    let webhook = changing(&app, &caller, move |catalog| catalog.create_webhook(new)).await?;
+    let webhook = changing(&app, &caller, move |catalog| catalog.webhooks().create(new)).await?;
     let created = webhook_created_view(&app.catalog, &webhook);
     Ok(Success(created))
 }
@@ -153,7 +153,7 @@ pub async fn edit(
     if let Some(destination) = &change.destination {
         check_target(&app, destination)?;
     }
-    let edit = move |catalog: &Catalog| catalog.edit_webhook(&webhook.id, change);
+    let edit = move |catalog: &Catalog| catalog.webhooks().edit(&webhook.id, change);
     let webhook = changing(&app, &caller, edit).await?;
     Ok(Success(WebhookReply { webhook: webhook_view(&app.catalog, &webhook) }))
 }
@@ -177,7 +177,7 @@ pub async fn delete(
 ) -> Result<Success<WebhookDeletedReply>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let deleted = WebhookDeletedView { id: id.to_string() };
-    changing(&app, &caller, move |catalog| catalog.delete_webhook(&id)).await?;
+    changing(&app, &caller, move |catalog| catalog.webhooks().delete(&id)).await?;
     let message = format!("Deleted the webhook {}", deleted.id);
     Ok(Success(WebhookDeletedReply { message, deleted }))
 }
@@ -227,7 +227,7 @@ pub async fn dead_letters(
     let page = PageRequest::from_query(&query)?;
     let after = page.after(str::parse)?;
     let limit = page.limit();
-    let find = move |catalog: &Catalog| catalog.dead_letters(&id, after, limit);
+    let find = move |catalog: &Catalog| catalog.deliveries().dead_letters(&id, after, limit);
     let (letters, last) = with_catalog(&app, find).await?;
     Ok(Success(DeadLettersReply {
         dead_letters: letters.iter().map(dead_letter_view).collect(),
@@ -259,7 +259,7 @@ pub async fn retry_dead_letters(
 ) -> Result<Success<DeadLettersRetriedView>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let event = query.string(EVENT_ID)?;
-    let retry = move |catalog: &Catalog| catalog.redrive_dead_letters(&id, event.as_deref());
+    let retry = move |catalog: &Catalog| catalog.deliveries().redrive(&id, event.as_deref());
     let retried_count = with_catalog(&app, retry).await? as u64;
     let retried = DeadLettersRetriedView { retried_count };
     Ok(Success(retried))
@@ -289,7 +289,7 @@ pub async fn forget_dead_letters(
 ) -> Result<Success<DeadLettersForgottenView>, ApiError> {
     let id = webhook(&app, &caller, &ids)?.id.clone();
     let event = query.string(EVENT_ID)?;
-    let forget = move |catalog: &Catalog| catalog.purge_dead_letters(&id, event.as_deref());
+    let forget = move |catalog: &Catalog| catalog.deliveries().purge(&id, event.as_deref());
     let deleted_count = with_catalog(&app, forget).await? as u64;
     let forgotten = DeadLettersForgottenView { deleted_count };
     Ok(Success(forgotten))
@@ -305,7 +305,7 @@ fn webhook(
     (bucket, id): &WebhookPath,
 ) -> Result<Arc<Webhook>, ApiError> {
     let bucket = caller.bucket(&app.catalog, bucket, Scope::Manage)?;
-    let found = app.catalog.webhook(id);
+    let found = app.catalog.webhooks().get(id);
     let found = found.filter(|it| it.bucket == bucket.name && sees(caller, it));
     found.ok_or_else(ApiError::webhook_not_found)
 }

@@ -103,7 +103,7 @@ pub fn audit(
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX).clamp(1, AUDIT_PAGE_MAX);
     let wants =
         |entry: &AuditEntry| asked.matches(entry) && seen(entry) != AuditVisibility::Nothing;
-    let AuditPage { entries, next } = catalog.audit_page(wants, before, limit)?;
+    let AuditPage { entries, next } = catalog.audit().page(wants, before, limit)?;
     let view = |(number, entry): (u64, AuditEntry)| {
         let seen = seen(&entry);
         view(catalog, number, entry, seen)
@@ -130,16 +130,16 @@ impl AuditQuery {
 fn target_name(catalog: &Catalog, action: &str, target: &str) -> Option<String> {
     let (kind, _) = action.split_once('.')?;
     let account = || {
-        let account = catalog.account(&AccountId::parse(target)?)?;
+        let account = catalog.accounts().get(&AccountId::parse(target)?)?;
         Some(account.name.as_str().to_owned())
     };
     let organisation = || {
-        let organisation = catalog.organisation(&OrganisationId::parse(target)?)?;
+        let organisation = catalog.organisations().get(&OrganisationId::parse(target)?)?;
         Some(organisation.name.as_str().to_owned())
     };
     match kind {
         "account" | "password" | "session" => account(),
-        "key" => catalog.api_key(&ApiKeyId::parse(target)?).map(|key| key.name.clone()),
+        "key" => catalog.api_keys().get(&ApiKeyId::parse(target)?).map(|key| key.name.clone()),
         "organisation" => organisation(),
         "member" => account().or_else(organisation),
         _ => None,

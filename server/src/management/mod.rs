@@ -291,37 +291,38 @@ pub fn execute(
         AdminRequest::CreateAccount { name, settings } => {
             let name = AccountName::parse(&name)?;
             let settings = account_change(AccountSettings { name: None, ..settings })?;
-            let account = catalog.create_account(NewAccount { name, settings })?;
+            let account = catalog.accounts().create(NewAccount { name, settings })?;
             Ok(AdminResponse::Account(account_view(catalog, &account)))
         }
         AdminRequest::ListAccounts => {
-            let accounts = catalog.accounts();
+            let accounts = catalog.accounts().all();
             let views = accounts.iter().map(|account| account_view(catalog, account));
             Ok(AdminResponse::Accounts(views.collect()))
         }
         AdminRequest::EditAccount { account, settings } => {
             let id = account_id(catalog, &account)?;
-            let account = catalog.edit_account(&id, account_change(settings)?)?;
+            let account = catalog.accounts().edit(&id, account_change(settings)?)?;
             Ok(AdminResponse::Account(account_view(catalog, &account)))
         }
         AdminRequest::DeleteAccount { account, force } => {
             let id = account_id(catalog, &account)?;
             let name = account_name(catalog, &id);
             let contents = if force { OnNonEmpty::DeleteToo } else { OnNonEmpty::Refuse };
-            let deleted_count = catalog.delete_account(&id, contents)?;
+            let deleted_count = catalog.accounts().delete(&id, contents)?;
             let account = id.to_string();
             Ok(AdminResponse::AccountDeleted(AccountDeletedView { account, name, deleted_count }))
         }
         AdminRequest::SetPassword { account, password } => {
             let id = account_id(catalog, &account)?;
-            let ended_session_count = catalog.set_password(&id, None, password, None)? as u64;
+            let ended_session_count =
+                catalog.sessions().set_password(&id, None, password, None)? as u64;
             let name = account_name(catalog, &id);
             let account = id.to_string();
             Ok(AdminResponse::PasswordSet(PasswordSetView { account, name, ended_session_count }))
         }
         AdminRequest::InviteAccount { account, public_url } => {
             let id = account_id(catalog, &account)?;
-            let invited = catalog.invite(&id)?;
+            let invited = catalog.sessions().invite(&id)?;
             Ok(AdminResponse::Invited(InvitedView {
                 account: id.to_string(),
                 name: account_name(catalog, &id),
@@ -331,12 +332,12 @@ pub fn execute(
         }
         AdminRequest::CreateOrganisation { name, account } => {
             let (name, owner) = (OrganisationName::parse(&name)?, account_id(catalog, &account)?);
-            let organisation = catalog.create_organisation(name, &owner)?;
+            let organisation = catalog.organisations().create(name, &owner)?;
             Ok(AdminResponse::Organisation(organisation_view(catalog, &organisation)))
         }
         AdminRequest::ListOrganisations { account } => {
             let member = account.map(|account| account_id(catalog, &account)).transpose()?;
-            let organisations = catalog.organisations();
+            let organisations = catalog.organisations().all();
             let asked = organisations.iter().filter(|organisation| {
                 member.as_ref().is_none_or(|id| organisation.members.contains_key(id))
             });
@@ -346,22 +347,24 @@ pub fn execute(
         }
         AdminRequest::RenameOrganisation { organisation, name } => {
             let id = organisation_id(catalog, &organisation)?;
-            let renamed = catalog.rename_organisation(&id, OrganisationName::parse(&name)?)?;
+            let renamed = catalog.organisations().rename(&id, OrganisationName::parse(&name)?)?;
             Ok(AdminResponse::Organisation(organisation_view(catalog, &renamed)))
         }
         AdminRequest::DeleteOrganisation { organisation } => {
             let id = organisation_id(catalog, &organisation)?;
-            catalog.delete_organisation(&id)?;
+            catalog.organisations().delete(&id)?;
             Ok(AdminResponse::OrganisationDeleted(OrganisationDeletedView { id: id.to_string() }))
         }
         AdminRequest::SetMember { organisation, account, role } => {
             let id = organisation_id(catalog, &organisation)?;
-            let edited = catalog.set_member(&id, &account_id(catalog, &account)?, role)?;
+            let edited =
+                catalog.organisations().set_member(&id, &account_id(catalog, &account)?, role)?;
             Ok(AdminResponse::Organisation(organisation_view(catalog, &edited)))
         }
         AdminRequest::RemoveMember { organisation, account } => {
             let id = organisation_id(catalog, &organisation)?;
-            let edited = catalog.remove_member(&id, &account_id(catalog, &account)?)?;
+            let edited =
+                catalog.organisations().remove_member(&id, &account_id(catalog, &account)?)?;
             Ok(AdminResponse::Organisation(organisation_view(catalog, &edited)))
         }
         AdminRequest::SweepAccounts => {
@@ -376,13 +379,13 @@ pub fn execute(
                 }
             };
             let settings = bucket_change(&name, settings)?;
-            let bucket = catalog.create_bucket(NewBucket { name, owner, kind, settings })?;
+            let bucket = catalog.buckets().create(NewBucket { name, owner, kind, settings })?;
             Ok(AdminResponse::Bucket(bucket_view(store, &bucket)?))
         }
         AdminRequest::ListBuckets { account } => {
             let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
             let is_asked = |bucket: &Bucket| owner.as_ref().is_none_or(|id| *id == bucket.owner);
-            let buckets = catalog.buckets();
+            let buckets = catalog.buckets().all();
             let asked = buckets.iter().filter(|bucket| is_asked(bucket));
             Ok(AdminResponse::Buckets(
                 asked.map(|it| bucket_view(store, it)).collect::<Result<_, _>>()?,
@@ -390,12 +393,13 @@ pub fn execute(
         }
         AdminRequest::EditBucket { name, settings } => {
             let name = bucket_name(&name)?;
-            let bucket = catalog.edit_bucket(&name, bucket_change(&name, settings)?)?;
+            let bucket = catalog.buckets().edit(&name, bucket_change(&name, settings)?)?;
             Ok(AdminResponse::Bucket(bucket_view(store, &bucket)?))
         }
         AdminRequest::DeleteBucket { name, force } => {
             let contents = if force { OnNonEmpty::DeleteToo } else { OnNonEmpty::Refuse };
-            let deleted_count = catalog.delete_bucket(&bucket_name(&name)?, contents)?.finish()?;
+            let deleted_count =
+                catalog.buckets().delete(&bucket_name(&name)?, contents)?.finish()?;
             Ok(AdminResponse::BucketDeleted(BucketDeletedView { bucket_name: name, deleted_count }))
         }
         AdminRequest::ListFolders { bucket, after, limit } => {
@@ -409,7 +413,7 @@ pub fn execute(
                 settings.scopes = Scope::ALL.to_vec();
             }
             let account = account_id(catalog, &account)?;
-            let issued = catalog.issue_api_key(new_api_key(account, settings)?)?;
+            let issued = catalog.api_keys().issue(new_api_key(account, settings)?)?;
             let api_key = api_key_view(catalog, &issued.record);
             let s3 = s3_credentials(catalog, &issued.record.id)?;
             Ok(AdminResponse::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, s3, api_key }))
@@ -417,7 +421,7 @@ pub fn execute(
         AdminRequest::ListApiKeys { account } => {
             let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
             let is_asked = |key: &ApiKey| owner.as_ref().is_none_or(|id| *id == key.account);
-            let api_keys = catalog.api_keys();
+            let api_keys = catalog.api_keys().all();
             let asked = api_keys.iter().filter(|api_key| is_asked(api_key));
             Ok(AdminResponse::ApiKeys(
                 asked.map(|api_key| api_key_view(catalog, api_key)).collect(),
@@ -425,14 +429,14 @@ pub fn execute(
         }
         AdminRequest::ShowS3Credentials { id } => {
             let missing = || CatalogError::NotFound(format!("the API key {id:?}"));
-            let found = ApiKeyId::parse(&id).and_then(|id| catalog.api_key(&id));
+            let found = ApiKeyId::parse(&id).and_then(|id| catalog.api_keys().get(&id));
             let shown = s3_credentials(catalog, &found.ok_or_else(missing)?.id)?;
             Ok(AdminResponse::S3Credentials(shown.ok_or_else(missing)?))
         }
         AdminRequest::RevokeApiKey { id } => {
             let missing = || CatalogError::NotFound(format!("the API key {id:?}"));
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
-            Ok(AdminResponse::ApiKey(api_key_view(catalog, &*catalog.revoke_api_key(&id)?)))
+            Ok(AdminResponse::ApiKey(api_key_view(catalog, &*catalog.api_keys().revoke(&id)?)))
         }
         AdminRequest::Webhook(request) => webhooks::execute(catalog, request),
         AdminRequest::Object(request) => objects::execute(store, catalog, request, watch),
@@ -478,7 +482,7 @@ pub fn execute(
 
 fn existing_bucket(catalog: &Catalog, name: &str) -> Result<Arc<Bucket>, CatalogError> {
     let missing = || CatalogError::BucketNotFound(name.to_owned());
-    catalog.bucket(&bucket_name(name)?).ok_or_else(missing)
+    catalog.buckets().get(&bucket_name(name)?).ok_or_else(missing)
 }
 
 fn folder_of(folder: Option<String>) -> Result<FolderKey, CatalogError> {
@@ -486,24 +490,24 @@ fn folder_of(folder: Option<String>) -> Result<FolderKey, CatalogError> {
 }
 
 fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogError> {
-    match catalog.account_by_name_or_id(name_or_id) {
+    match catalog.accounts().find(name_or_id) {
         Some(account) => Ok(account.id.clone()),
         None => Err(CatalogError::NotFound(format!("the account {name_or_id:?}"))),
     }
 }
 
 fn account_name(catalog: &Catalog, id: &AccountId) -> String {
-    catalog.account(id).map(|account| account.name.as_str().to_owned()).unwrap_or_default()
+    catalog.accounts().get(id).map(|account| account.name.as_str().to_owned()).unwrap_or_default()
 }
 
 /// Resolves an organisation by id, or by a name that only one has.
 fn organisation_id(catalog: &Catalog, name_or_id: &str) -> Result<OrganisationId, CatalogError> {
     if let Some(id) = OrganisationId::parse(name_or_id)
-        && catalog.organisation(&id).is_some()
+        && catalog.organisations().get(&id).is_some()
     {
         return Ok(id);
     }
-    let organisations = catalog.organisations();
+    let organisations = catalog.organisations().all();
     let mut called = organisations.iter().filter(|it| it.name.as_str() == name_or_id);
     match (called.next(), called.next()) {
         (Some(only), None) => Ok(only.id.clone()),

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use catalog::object_attributes::StoredAttributes;
 use catalog::{
-    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectEvent, Purpose,
-    UploadParams,
+    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectBatch, ObjectEvent,
+    Purpose, UploadParams,
 };
 use engine::listing::KeyGrouping;
 use engine::progress::ProgressCallback;
@@ -444,17 +444,17 @@ fn commit_copy(
     let removal = || delete_thumbnail(Batch::new().delete(from.clone()), from);
     let removed = ObjectEvent::removed(from.key.clone());
     if !is_move {
-        return catalog.commit_with_events_blocking(&to.bucket, batch, &[created]).map(drop);
+        return catalog.commit_blocking(ObjectBatch::new(&to.bucket, batch, &[created])).map(drop);
     }
     if from.bucket == to.bucket {
         let batch = batch.and(removal());
         return catalog
-            .commit_with_events_blocking(&to.bucket, batch, &[removed, created])
+            .commit_blocking(ObjectBatch::new(&to.bucket, batch, &[removed, created]))
             .map(drop);
     }
-    catalog.commit_with_events_blocking(&to.bucket, batch, &[created])?;
+    catalog.commit_blocking(ObjectBatch::new(&to.bucket, batch, &[created]))?;
     let batch = removal().require(Precondition::KeyHasLsn(from.clone(), object.lsn()));
-    catalog.commit_with_events_blocking(&from.bucket, batch, &[removed]).map(drop)
+    catalog.commit_blocking(ObjectBatch::new(&from.bucket, batch, &[removed])).map(drop)
 }
 
 /// Returns whether a thumbnail can have this name: the name is free, or has an earlier thumbnail of the same image.
@@ -492,7 +492,8 @@ fn delete(
             }
         }
         if !batch.is_empty() {
-            let done = catalog.commit_with_events_blocking(&bucket.name, batch, &happenings)?;
+            let done =
+                catalog.commit_blocking(ObjectBatch::new(&bucket.name, batch, &happenings))?;
             view.deleted_count += done.deleted_count as u64;
         }
     }
@@ -525,7 +526,7 @@ fn presign(
     }
     let expires_ms = catalog.now_ms().saturating_add(1_000 * expires_in);
     let grant = Grant {
-        id: catalog.new_token_id(),
+        id: catalog.tokens().new_id(),
         purpose: if upload { Purpose::Raw } else { Purpose::Read },
         bucket: name.bucket,
         path: PathInBucket::File(name.key),
@@ -538,9 +539,9 @@ fn presign(
         expires_ms,
     };
     // The first key of a store is otherwise created by its first server.
-    catalog.renew_signing_keys()?;
+    catalog.tokens().renew_keys()?;
     let no_key = || CatalogError::InvalidRequest("the store has no signing key".to_owned());
-    let token = catalog.sign(&grant).ok_or_else(no_key)?;
+    let token = catalog.tokens().sign(&grant).ok_or_else(no_key)?;
     let url = format!("{url}?token={token}");
     Ok(PresignedView { url, method, expires_at: Some(iso_time(expires_ms)) })
 }

@@ -304,8 +304,8 @@ pub fn s3_credentials(
     catalog: &Catalog,
     id: &ApiKeyId,
 ) -> Result<Option<S3CredentialsView>, CatalogError> {
-    catalog.ensure_s3_secret()?;
-    let secret = catalog.signature_secret(id);
+    catalog.api_keys().ensure_s3_secret()?;
+    let secret = catalog.api_keys().s3_secret(id);
     Ok(secret.map(|secret_access_key| S3CredentialsView {
         access_key_id: id.to_string(),
         secret_access_key,
@@ -321,7 +321,7 @@ pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
         plan: account.plan,
         standing: account.standing,
         standing_changes: standing_changes(catalog, &account.id),
-        has_password: catalog.password_hash_of(&account.id).is_some(),
+        has_password: catalog.sessions().password_hash(&account.id).is_some(),
         storage_bytes_max: account.quota.bytes_max,
         object_count_max: account.quota.objects_max,
         created_at: iso_time(account.created_ms),
@@ -387,7 +387,7 @@ pub fn folders_view(
 /// Converts an organisation, with its members and their names.
 pub fn organisation_view(catalog: &Catalog, organisation: &Organisation) -> OrganisationView {
     let member = |(id, role): (&_, &MemberRole)| {
-        let name = catalog.account(id).map(|account| account.name.as_str().to_owned());
+        let name = catalog.accounts().get(id).map(|account| account.name.as_str().to_owned());
         MemberView { account: id.to_string(), name: name.unwrap_or_default(), role: *role }
     };
     OrganisationView {
@@ -415,7 +415,7 @@ pub fn api_key_view(catalog: &Catalog, api_key: &ApiKey) -> ApiKeyView {
         prefix: api_key.limits.prefix.to_string(),
         created_at: iso_time(api_key.created_ms),
         expires_at: api_key.limits.expires_ms.map(iso_time),
-        last_used_at: catalog.last_use_ms(&api_key.id).map(iso_time),
+        last_used_at: catalog.api_keys().last_use_ms(&api_key.id).map(iso_time),
         revoked_at: api_key.revoked_ms.map(iso_time),
     }
 }

@@ -43,7 +43,7 @@ pub struct StandingStepView {
 
 /// Returns the history of an account's standing.
 pub fn standing_changes(catalog: &Catalog, account: &AccountId) -> Vec<StandingChangeView> {
-    let history = catalog.standing_history(account).unwrap_or_default();
+    let history = catalog.accounts().standing_history(account).unwrap_or_default();
     let view = |change: &StandingChange| StandingChangeView {
         at: iso_time(change.at_ms),
         from: change.from,

@@ -168,9 +168,9 @@ pub(super) fn stats(
     };
     let StoreStats { objects, object_bytes, derived_objects, derived_bytes, .. } = stats;
     Ok(StatsView {
-        accounts: catalog.accounts().len() as u64,
-        buckets: catalog.buckets().len() as u64,
-        api_keys: catalog.api_keys().len() as u64,
+        accounts: catalog.accounts().all().len() as u64,
+        buckets: catalog.buckets().all().len() as u64,
+        api_keys: catalog.api_keys().all().len() as u64,
         objects,
         object_bytes,
         derived_objects,

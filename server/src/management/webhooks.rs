@@ -193,20 +193,21 @@ pub(super) fn execute(
     match request {
         WebhookRequest::Create { bucket, settings } => {
             let new = new_webhook(bucket_name(&bucket)?, settings)?;
-            let webhook = catalog.create_webhook(new)?;
+            let webhook = catalog.webhooks().create(new)?;
             Ok(AdminResponse::WebhookCreated(Box::new(webhook_created_view(catalog, &webhook))))
         }
         WebhookRequest::List { bucket } => {
-            let webhooks = catalog.webhooks_of(&super::existing_bucket(catalog, &bucket)?.name);
+            let webhooks =
+                catalog.webhooks().of_bucket(&super::existing_bucket(catalog, &bucket)?.name);
             let views = webhooks.iter().map(|webhook| webhook_view(catalog, webhook));
             Ok(AdminResponse::Webhooks(views.collect()))
         }
         WebhookRequest::Edit { id, settings } => {
-            let webhook = catalog.edit_webhook(&webhook_id(&id)?, webhook_change(settings)?)?;
+            let webhook = catalog.webhooks().edit(&webhook_id(&id)?, webhook_change(settings)?)?;
             Ok(AdminResponse::Webhook(Box::new(webhook_view(catalog, &webhook))))
         }
         WebhookRequest::Delete { id } => {
-            catalog.delete_webhook(&webhook_id(&id)?)?;
+            catalog.webhooks().delete(&webhook_id(&id)?)?;
             Ok(AdminResponse::WebhookDeleted(WebhookDeletedView { id }))
         }
         WebhookRequest::Test { .. } => Err(CatalogError::InvalidRequest(
@@ -214,18 +215,21 @@ pub(super) fn execute(
         )),
         WebhookRequest::DeadLetters { id } => {
             let id = existing_webhook(catalog, &id)?;
-            let (letters, _) =
-                catalog.dead_letters(&id, None, catalog::limits::WEBHOOK_DEAD_LETTERS_MAX)?;
+            let (letters, _) = catalog.deliveries().dead_letters(
+                &id,
+                None,
+                catalog::limits::WEBHOOK_DEAD_LETTERS_MAX,
+            )?;
             let dead_letters = letters.iter().map(dead_letter_view).collect();
             Ok(AdminResponse::DeadLetters(DeadLettersView { dead_letters }))
         }
         WebhookRequest::Retry { id, event } => {
-            let count = catalog.redrive_dead_letters(&webhook_id(&id)?, event.as_deref())?;
+            let count = catalog.deliveries().redrive(&webhook_id(&id)?, event.as_deref())?;
             let retried_count = count as u64;
             Ok(AdminResponse::DeadLettersRetried(DeadLettersRetriedView { retried_count }))
         }
         WebhookRequest::Forget { id, event } => {
-            let count = catalog.purge_dead_letters(&webhook_id(&id)?, event.as_deref())?;
+            let count = catalog.deliveries().purge(&webhook_id(&id)?, event.as_deref())?;
             let deleted_count = count as u64;
             Ok(AdminResponse::DeadLettersForgotten(DeadLettersForgottenView { deleted_count }))
         }
@@ -281,7 +285,7 @@ fn key_prefix(text: &str) -> Result<String, CatalogError> {
 
 /// Converts a webhook, with its delivery state.
 pub fn webhook_view(catalog: &Catalog, webhook: &Webhook) -> WebhookView {
-    let (counts, state) = catalog.deliveries(&webhook.id);
+    let (counts, state) = catalog.deliveries().of_webhook(&webhook.id);
     WebhookView {
         id: webhook.id.to_string(),
         bucket_name: webhook.bucket.to_string(),
@@ -339,6 +343,6 @@ pub fn webhook_id(id: &str) -> Result<WebhookId, CatalogError> {
 }
 
 fn existing_webhook(catalog: &Catalog, id: &str) -> Result<WebhookId, CatalogError> {
-    let found = catalog.webhook(&webhook_id(id)?).map(|webhook| webhook.id.clone());
+    let found = catalog.webhooks().get(&webhook_id(id)?).map(|webhook| webhook.id.clone());
     found.ok_or_else(|| CatalogError::NotFound(format!("the webhook {id:?}")))
 }

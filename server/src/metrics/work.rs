@@ -16,9 +16,9 @@ pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt:
     webhooks(&ours.app, sheet)?;
     let catalog = &ours.app.catalog;
     let mut count = |name: &str, about: &str, count: usize| sheet.gauge(name, about, count as f64);
-    count("accounts", "Registered accounts.", catalog.accounts().len())?;
-    count("buckets", "Existing buckets.", catalog.buckets().len())?;
-    count("api_keys", "Issued API keys, including revoked ones.", catalog.api_keys().len())?;
+    count("accounts", "Registered accounts.", catalog.accounts().all().len())?;
+    count("buckets", "Existing buckets.", catalog.buckets().all().len())?;
+    count("api_keys", "Issued API keys, including revoked ones.", catalog.api_keys().all().len())?;
     let unfinished = catalog.staging().totals();
     sheet.gauge("unfinished_uploads", "Unfinished uploads.", unfinished.uploads as f64)?;
     sheet.gauge(
@@ -93,7 +93,7 @@ fn searches(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
 fn jobs(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let mut waiting = [0_u64; JobKind::ALL.len()];
     let mut running = [0_u64; JobKind::ALL.len()];
-    for job in app.catalog.jobs() {
+    for job in app.catalog.jobs().all() {
         let Some(kind) = JobKind::named(job.work.kind()) else { continue };
         if app.jobs.running.get(&job.id).is_some() {
             running[kind as usize] += 1;
@@ -116,7 +116,7 @@ fn jobs(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
 }
 
 fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
-    let totals = app.catalog.outbox_totals();
+    let totals = app.catalog.deliveries().totals();
     let counters = &app.jobs.counters;
     sheet.gauge("webhooks", "Configured webhooks.", totals.webhooks as f64)?;
     sheet.gauge(

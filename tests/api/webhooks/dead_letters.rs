@@ -110,9 +110,9 @@ async fn dead_letters_expire_after_a_month() {
     let (world, client, _receiver, path) = with_dead_letters(2).await;
     let day_ms = 24 * HOUR_MS;
     world.clock.advance(29 * day_ms);
-    assert_eq!(world.state.catalog.sweep_dead_letters().unwrap(), 0);
+    assert_eq!(world.state.catalog.deliveries().sweep().unwrap(), 0);
     world.clock.advance(2 * day_ms);
-    assert_eq!(world.state.catalog.sweep_dead_letters().unwrap(), 2);
+    assert_eq!(world.state.catalog.deliveries().sweep().unwrap(), 2);
     assert_eq!(webhook(&client, &path).await["deadLetterCount"], 0);
     assert_eq!(letters(&client, &path, "").await["deadLetters"], json!([]));
 }

@@ -112,8 +112,9 @@ async fn webhook_count_is_limited_per_bucket_and_account() {
             );
         }
     }
-    let all = world.state.catalog.buckets();
-    let count: usize = all.iter().map(|it| world.state.catalog.webhooks_of(&it.name).len()).sum();
+    let all = world.state.catalog.buckets().all();
+    let count: usize =
+        all.iter().map(|it| world.state.catalog.webhooks().of_bucket(&it.name).len()).sum();
     assert_eq!(count, 100);
 }
 

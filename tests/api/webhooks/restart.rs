@@ -138,7 +138,7 @@ async fn webhook_leftovers_of_interrupted_delete_are_removed() {
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
     assert_eq!(world.store.facts("webhook-event/", None, 10).unwrap().len(), 2);
-    world.state.catalog.remove_webhook_leftovers().unwrap();
+    world.state.catalog.webhooks().remove_leftovers().unwrap();
     for prefix in ["webhook-event/", "webhook-state/"] {
         let facts = world.store.facts(prefix, None, 10).unwrap();
         assert!(facts.len() == 1 && !facts[0].0.as_str().contains(id), "{facts:?}");
@@ -150,11 +150,11 @@ async fn webhooks_of_interrupted_bucket_delete_are_removed_later() {
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     let photos = BucketName::parse("photos").unwrap();
-    drop(world.state.catalog.delete_bucket(&photos, OnNonEmpty::DeleteToo).unwrap());
+    drop(world.state.catalog.buckets().delete(&photos, OnNonEmpty::DeleteToo).unwrap());
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
     deliver_due(&world.state.jobs).await;
-    assert_eq!(world.state.catalog.resume_deletions().unwrap(), 1);
+    assert_eq!(world.state.catalog.buckets().resume_deletions().unwrap(), 1);
     for prefix in ["webhook/", "webhook-event/", "webhook-state/"] {
         assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
     }
@@ -167,7 +167,7 @@ async fn restored_bucket_keeps_its_webhooks() {
     client.put("/photos/", "a.txt", b"1").await;
     client.delete("/photos/a.txt").await.check_done();
     let photos = BucketName::parse("photos").unwrap();
-    let removal = world.state.catalog.delete_bucket(&photos, OnNonEmpty::Refuse).unwrap();
+    let removal = world.state.catalog.buckets().delete(&photos, OnNonEmpty::Refuse).unwrap();
     deliver_due(&world.state.jobs).await;
     assert_eq!(receiver.seen().len(), 0);
     let upload = world.store.upload().finish().unwrap();

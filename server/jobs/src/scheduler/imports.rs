@@ -39,11 +39,11 @@ pub(super) async fn import_urls(
             return run.stopped_result();
         }
         let (catalog, id) = (context.catalog.clone(), job.id.clone());
-        if blocking(move || catalog.is_url_done(&id, at)).await? {
+        if blocking(move || catalog.jobs().is_url_done(&id, at)).await? {
             running.set_progress(|progress| progress.done += 1);
             continue;
         }
-        let along = context.catalog.mark_url_done(&job.id, at)?;
+        let along = context.catalog.jobs().mark_url_done(&job.id, at)?;
         let imported = tokio::select! {
             imported = import_url(run, folder, url, on_conflict, along) => imported,
             () = stopped(run) => return run.stopped_result(),
@@ -63,7 +63,7 @@ pub(super) async fn import_urls(
             progress.skipped += 1;
         });
         let (catalog, id) = (context.catalog.clone(), job.id.clone());
-        blocking(move || catalog.record_failure(&id, at, &why)).await?;
+        blocking(move || catalog.jobs().record_failure(&id, at, &why)).await?;
     }
     Ok(())
 }

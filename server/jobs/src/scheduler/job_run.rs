@@ -33,7 +33,7 @@ impl JobRun {
     /// Marks the job as running in the catalog.
     pub(super) async fn start(&self) -> Result<(), ApiError> {
         let (catalog, id) = (self.context.catalog.clone(), self.job.id.clone());
-        blocking(move || catalog.start_job(&id)).await?;
+        blocking(move || catalog.jobs().start(&id)).await?;
         Ok(())
     }
 
@@ -71,6 +71,6 @@ impl JobRun {
     /// Returns the current record of the bucket.
     pub(super) fn bucket(&self) -> Result<Arc<Bucket>, ApiError> {
         let name = self.job.work.bucket().ok_or_else(ApiError::bucket_not_found)?;
-        self.context.catalog.bucket(name).ok_or_else(ApiError::bucket_not_found)
+        self.context.catalog.buckets().get(name).ok_or_else(ApiError::bucket_not_found)
     }
 }

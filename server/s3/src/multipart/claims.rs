@@ -20,7 +20,7 @@ pub(super) async fn count_upload(
     bucket: &Bucket,
     upload: &MultipartUpload,
 ) -> Result<(), ApiError> {
-    let replaced = match app.catalog.has_quota(bucket) {
+    let replaced = match app.catalog.quotas().is_limited(bucket) {
         true => head_object(app, &ObjectName::new(bucket.name.clone(), upload.key.clone())).await?,
         false => None,
     };

@@ -92,7 +92,7 @@ async fn precheck(
     let check = move || {
         let (proposals, _claims) =
             app.claims.claim_keys(&app.store, &bucket.name, rule, &wanted)?;
-        if app.catalog.has_quota(&bucket) {
+        if app.catalog.quotas().is_limited(&bucket) {
             let mut growth = QuotaDelta::default();
             for (bytes, proposal) in bytes.into_iter().zip(&proposals) {
                 let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
@@ -103,7 +103,7 @@ async fn precheck(
                 growth.count(bytes, replaces.as_ref());
             }
             if let QuotaDecision::Exceeded(exceeded) =
-                app.catalog.reserve(&bucket, growth.amount(), completes)?
+                app.catalog.quotas().reserve(&bucket, growth.amount(), completes)?
             {
                 return Err(exceeded.into());
             }

@@ -50,8 +50,8 @@ pub(super) async fn resolve(
     let (proposals, claims, placed) =
         choose_names(app, bucket, options.rule, files, wanted).await?;
     // In a versioned bucket a replaced object still uses its space.
-    let frees_space = app.catalog.has_quota(bucket) && bucket.versioning.is_none();
-    let has_webhooks = app.catalog.has_webhooks(&bucket.name);
+    let frees_space = app.catalog.quotas().is_limited(bucket) && bucket.versioning.is_none();
+    let has_webhooks = app.catalog.webhooks().has_any(&bucket.name);
     let (mut batch, mut growth, mut events) = (along, QuotaDelta::default(), Vec::new());
     for (file, proposal) in files.iter().zip(&proposals) {
         let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());

@@ -108,7 +108,7 @@ impl UploadSession {
         let (app, upload) = (&self.app, &self.upload);
         check_length(bucket, upload.length)?;
         let replaced = match self.replaced_key(place)? {
-            Some(key) if app.catalog.has_quota(bucket) => {
+            Some(key) if app.catalog.quotas().is_limited(bucket) => {
                 let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key));
                 blocking(move || store.get(&name)).await?
             }

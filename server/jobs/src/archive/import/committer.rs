@@ -136,7 +136,7 @@ impl<'a> ImportCommitter<'a> {
             .require(require)
             .put(name.clone(), file.staged.clone(), file.options.clone());
         let mut batch = delete_thumbnail(batch, &name);
-        if let Some(rules) = self.catalog.version_rules(&name.bucket) {
+        if let Some(rules) = self.catalog.buckets().version_rules(&name.bucket) {
             let kept =
                 retain_replaced_versions(self.store, &name.bucket, rules, Absent::Ignore, batch)?;
             batch = kept.batch;

@@ -3,51 +3,75 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::Batch;
+use engine::FactName;
 
-use super::super::audit_entry::AuditRecord;
-use super::super::{
-    AccountId, AuditAction, Bucket, Catalog, CatalogError, MemberRole, Organisation,
-    OrganisationId, OrganisationName,
+use super::audit_entry::AuditRecord;
+use super::change::{Change, Table, apply_record, check_count, check_total, split};
+use super::id::{IdKind, OfOrganisation};
+use super::{
+    AccountId, AuditAction, Bucket, CatalogError, MemberRole, Organisation, OrganisationId,
+    OrganisationName, Organisations,
 };
-use super::{check_count, check_total};
 use crate::limits::{
     INVITATIONS_PER_ACCOUNT_MAX, MEMBERS_PER_ORGANISATION_MAX, ORGANISATIONS_PER_ACCOUNT_MAX,
 };
 
-impl Catalog {
+/// All organisations.
+#[derive(Debug, Default)]
+pub(super) struct OrganisationTable(BTreeMap<OrganisationId, Arc<Organisation>>);
+
+impl Table for OrganisationTable {
+    const PREFIXES: &'static [&'static str] = &[OfOrganisation::PREFIX];
+
+    fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
+        apply_record(&mut self.0, OrganisationId::parse(split(fact).1), fact, value)
+    }
+}
+
+impl Organisations<'_> {
+    /// Returns the organisation with this id.
+    pub fn get(&self, id: &OrganisationId) -> Option<Arc<Organisation>> {
+        self.0.state.organisations.read().0.get(id).cloned()
+    }
+
+    /// Returns every organisation, by id.
+    pub fn all(&self) -> Vec<Arc<Organisation>> {
+        self.0.state.organisations.read().0.values().cloned().collect()
+    }
+
     /// Creates an organisation. The account that owns it is its first member.
-    pub fn create_organisation(
+    pub fn create(
         &self,
         name: OrganisationName,
         owner: &AccountId,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        let _changing = self.change();
-        self.require_account(owner)?;
-        check_total(self.tables().organisations.len(), "organisations")?;
-        let owned = self.tables().organisations.values().filter(|it| it.owner == *owner).count();
+        let mut change = self.0.begin();
+        self.0.accounts().require(owner)?;
+        check_total(self.0.state.organisations.read().0.len(), "organisations")?;
+        let owned = self.owned_by(owner).len();
         check_count(owned, ORGANISATIONS_PER_ACCOUNT_MAX, "organisations of the account")?;
         let organisation = Organisation {
-            id: OrganisationId::issue(&*self.0.rng),
+            id: OrganisationId::issue(&*self.0.state.rng),
             name,
             owner: owner.clone(),
             members: BTreeMap::from([(owner.clone(), MemberRole::Owner)]),
             invited: BTreeMap::new(),
-            created_ms: self.0.clock.unix_ms(),
+            created_ms: self.0.now_ms(),
         };
         let entry = organisation_audit_record(AuditAction::OrganisationCreate, &organisation);
-        let entry = entry.detail(format!("name: {}", organisation.name.as_str()));
-        self.add_record(organisation.id.fact()?, &organisation.stored(), entry)?;
-        Ok(self.show_organisation(organisation))
+        change.audit(entry.detail(format!("name: {}", organisation.name.as_str())));
+        change.add(organisation.id.fact()?, &organisation)?;
+        change.commit()?;
+        self.require(&organisation.id)
     }
 
     /// Renames an organisation.
-    pub fn rename_organisation(
+    pub fn rename(
         &self,
         id: &OrganisationId,
         name: OrganisationName,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        self.edit_organisation(id, |organisation| {
+        self.change(id, |organisation| {
             organisation.name = name;
             let entry = organisation_audit_record(AuditAction::OrganisationChange, organisation);
             Ok(entry.detail(format!("name: {}", organisation.name.as_str())))
@@ -61,8 +85,8 @@ impl Catalog {
         account: &AccountId,
         role: MemberRole,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        self.require_account(account)?;
-        self.edit_organisation(id, |organisation| {
+        self.0.accounts().require(account)?;
+        self.change(id, |organisation| {
             if !organisation.members.contains_key(account) {
                 let members = organisation.members.len();
                 check_count(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
@@ -72,15 +96,15 @@ impl Catalog {
     }
 
     /// Invites an account, which becomes a member when it accepts; changes the role of a member immediately.
-    pub fn invite_member(
+    pub fn invite(
         &self,
         id: &OrganisationId,
         account: &AccountId,
         role: MemberRole,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        self.require_account(account)?;
+        self.0.accounts().require(account)?;
         let invitations = self.invitations_of(account).len();
-        self.edit_organisation(id, |organisation| {
+        self.change(id, |organisation| {
             if organisation.members.contains_key(account) {
                 return put_member(organisation, account, role);
             }
@@ -101,12 +125,12 @@ impl Catalog {
     }
 
     /// Makes an invited account a member.
-    pub fn accept_membership(
+    pub fn accept(
         &self,
         id: &OrganisationId,
         account: &AccountId,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        self.edit_organisation(id, |organisation| {
+        self.change(id, |organisation| {
             let missing = || CatalogError::NotFound(format!("the invitation of {account}"));
             let role = *organisation.invited.get(account).ok_or_else(missing)?;
             put_member(organisation, account, role)
@@ -115,7 +139,7 @@ impl Catalog {
 
     /// Returns the organisations that have invited an account.
     pub fn invitations_of(&self, account: &AccountId) -> Vec<Arc<Organisation>> {
-        let organisations = self.organisations().into_iter();
+        let organisations = self.all().into_iter();
         organisations.filter(|organisation| organisation.invited.contains_key(account)).collect()
     }
 
@@ -125,7 +149,7 @@ impl Catalog {
         id: &OrganisationId,
         account: &AccountId,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        self.edit_organisation(id, |organisation| {
+        self.change(id, |organisation| {
             if organisation.owner == *account {
                 return Err(CatalogError::OwnsOrganisation);
             }
@@ -142,46 +166,62 @@ impl Catalog {
     }
 
     /// Deletes an organisation without buckets.
-    pub fn delete_organisation(&self, id: &OrganisationId) -> Result<(), CatalogError> {
-        let _changing = self.change();
-        let organisation = self.require_organisation(id)?;
+    pub fn delete(&self, id: &OrganisationId) -> Result<(), CatalogError> {
+        let mut change = self.0.begin();
+        let organisation = self.require(id)?;
         let of_it = |bucket: &&Arc<Bucket>| bucket.organisation.as_ref() == Some(id);
-        let buckets = self.tables().buckets.values().filter(of_it).count();
+        let buckets = self.0.buckets().all().iter().filter(of_it).count();
         if buckets > 0 {
             return Err(CatalogError::HasBuckets(id.clone(), buckets));
         }
         let entry = organisation_audit_record(AuditAction::OrganisationDelete, &organisation);
-        let entry = entry.detail(format!("name: {}", organisation.name.as_str()));
-        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), entry)?)?;
-        self.publish(|tables| tables.organisations.remove(id));
-        Ok(())
+        change.audit(entry.detail(format!("name: {}", organisation.name.as_str())));
+        change.delete(id.fact()?);
+        change.commit()
     }
 
-    fn edit_organisation(
+    fn change(
         &self,
         id: &OrganisationId,
         edit: impl FnOnce(&mut Organisation) -> Result<AuditRecord, CatalogError>,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        let _changing = self.change();
-        let mut organisation = Organisation::clone(&*self.require_organisation(id)?);
-        let entry = edit(&mut organisation)?;
-        self.put_record(id.fact()?, &organisation.stored(), entry)?;
-        Ok(self.show_organisation(organisation))
+        let mut change = self.0.begin();
+        let mut organisation = Organisation::clone(&*self.require(id)?);
+        change.audit(edit(&mut organisation)?);
+        change.put(id.fact()?, &organisation)?;
+        change.commit()?;
+        self.require(id)
     }
 
-    pub(super) fn show_organisation(&self, organisation: Organisation) -> Arc<Organisation> {
-        let organisation = Arc::new(organisation);
-        let id = organisation.id.clone();
-        self.publish(|tables| tables.organisations.insert(id, organisation.clone()));
-        organisation
+    /// Returns the organisations that an account owns.
+    pub(super) fn owned_by(&self, owner: &AccountId) -> Vec<Arc<Organisation>> {
+        self.all().into_iter().filter(|it| it.owner == *owner).collect()
     }
 
-    pub(super) fn require_organisation(
+    /// Removes an account from all organisations, as a member and as an invited account.
+    pub(super) fn leave_all(
         &self,
-        id: &OrganisationId,
-    ) -> Result<Arc<Organisation>, CatalogError> {
+        change: &mut Change<'_>,
+        account: &AccountId,
+    ) -> Result<(), CatalogError> {
+        for organisation in self.all() {
+            let mut left = Organisation::clone(&organisation);
+            let was_member = left.members.remove(account).is_some();
+            if left.invited.remove(account).is_none() && !was_member {
+                continue;
+            }
+            let entry = AuditRecord::new(AuditAction::MemberRemove).organisation(&left.id);
+            let entry = entry.account(account).target(&left.id);
+            change.audit(entry.detail(format!("account: {account}")));
+            change.put(left.id.fact()?, &left)?;
+            change.commit()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn require(&self, id: &OrganisationId) -> Result<Arc<Organisation>, CatalogError> {
         let missing = || CatalogError::NotFound(format!("the organisation {id}"));
-        self.organisation(id).ok_or_else(missing)
+        self.get(id).ok_or_else(missing)
     }
 }
 
