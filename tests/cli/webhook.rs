@@ -69,7 +69,7 @@ fn webhook_delivery_log_hides_secret_urls() {
     let receiver = Receiver::start();
     create(&folder, &receiver.url("/hook?word=secret"));
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("TRUG_WEBHOOK_ALLOW", receiver.origin()).env("TRUG_LOG", "server=debug,info");
+    command.env("TRUG_WEBHOOK_ALLOW", receiver.origin()).env("TRUG_LOG", "jobs=debug,info");
     receiver.script([Scripted::status(500)]);
     let server = tests::ServerProcess::start(&mut command);
     let form = Form::new().file("f", "a.txt", None, b"1");

@@ -1,7 +1,7 @@
 //! Delivery: `GET` and `HEAD` of a file, with ranges and preconditions.
 //!
-//! 1. Locate (this file): looks the object up, checks access, and selects its [`Representation`].
-//! 2. [`decide`]: status, headers and ranges, from the index entry alone.
+//! 1. Locate (this file): looks the object up, checks access, and selects its representation.
+//! 2. Decide (`delivery/decide.rs`): status, headers and ranges, from the index entry alone.
 //! 3. Body (this file): opens what is sent. An object that was replaced since step 1 is located again.
 //!
 //! Guarantees: HEAD has the headers of GET; nothing is read for a response without a body; the error of a private

@@ -1,8 +1,8 @@
 //! Upload of the files of a request, stored in one batch.
 //!
-//! 1. [`receive`]: streams every file into the store's staging.
-//! 2. [`accept`](accept::accept): keys, types, sizes and thumbnails.
-//! 3. [`resolve`](resolve::resolve): free names, and the batch.
+//! 1. Receive (`upload/receive.rs`): streams every file into the store's staging.
+//! 2. Accept (`upload/accept.rs`): keys, types, sizes and thumbnails.
+//! 3. Resolve (`upload/resolve.rs`): free names, and the batch.
 //! 4. Commit (`catalog`): reserves quota, and commits the batch with its webhook events. A name that another request
 //!    takes concurrently is a conflict of the batch, which returns to step 3.
 //!
