@@ -19,15 +19,15 @@
 
 mod copy;
 mod destination;
-mod snapshot;
+mod segment_snapshot;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use self::copy::Copier;
 use self::destination::Destination;
-use self::snapshot::Source;
-pub(crate) use self::snapshot::{IndexAccess, Published};
+use self::segment_snapshot::Source;
+pub(crate) use self::segment_snapshot::{IndexAccess, Published};
 use crate::disk::Disk;
 use crate::error::{Corruption, Error, Result};
 use crate::format::BackupFile;

@@ -14,7 +14,7 @@ mod damage_owners;
 mod log;
 mod schedule;
 mod scrub_big;
-mod segment;
+mod segment_scrub;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use self::damage_collector::DamageCollector;
 use self::schedule::{DueSegment, by_due_time};
-use self::segment::{SegmentScrub, SegmentScrubResult};
+use self::segment_scrub::{SegmentScrub, SegmentScrubResult};
 use crate::clock::Clock;
 use crate::error::{Corruption, Error, Result};
 use crate::format::{

@@ -15,8 +15,7 @@ const CONTRACT: &str = include_str!("../../server/API.md");
 const ROUTES: &str = include_str!("../../server/src/routes.rs");
 const TO_WRITE: &str =
     "regenerate it: cargo test -p tests --test api -- --ignored write_the_openapi_document";
-const TO_ADD: &str =
-    "server/src/openapi/mod.rs says how an endpoint gets into the document, and then";
+const TO_ADD: &str = "server/src/openapi.rs says how an endpoint gets into the document, and then";
 
 /// Addresses that `dispatch` handles before the route lookup.
 const DISPATCHED: &[&str] = &["/{bucket}/presigned/{path}"];

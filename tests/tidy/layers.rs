@@ -182,10 +182,9 @@ fn refusal(
     Some(format!("{module} names crate::{named}, which {place} it"))
 }
 
-/// Returns the module depth of the file: 1 for `name.rs` and `disk/mod.rs`, 2 for `disk/real.rs`.
+/// Returns the module depth of the file: 1 for `name.rs`, 2 for `disk/real.rs`.
 fn depth(inside: &str) -> usize {
-    let components = inside.split('/').count();
-    if inside.ends_with("/mod.rs") { components - 1 } else { components }
+    inside.split('/').count()
 }
 
 /// Returns the lines where a chain of `super::` reaches the root of the crate.
@@ -307,11 +306,11 @@ fn layer_check_resolves_super_within_the_folder() {
     let files = [
         File::new("engine/src/format/group_view.rs", good),
         File::new("engine/src/format/entry.rs", "use super::super::disk;"),
-        File::new("engine/src/format/mod.rs", "use super::disk;"),
+        File::new("engine/src/format.rs", "use super::disk;"),
         File::new("engine/src/name.rs", "use super::limits;\npub(super) fn f() {}"),
     ];
     let complaints = check_layers("engine", ENGINE, &files);
-    expect_each(&complaints, &["entry.rs:1", "mod.rs:1", "name.rs:1"]);
+    expect_each(&complaints, &["entry.rs:1", "format.rs:1", "name.rs:1"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) enum Value {
 /// A constant of the code.
 #[derive(Debug)]
 pub(crate) struct Constant {
-    /// File name without its extension; the folder's name for a `mod.rs`.
+    /// File name without its extension.
     pub(crate) stem: String,
     pub(crate) name: String,
     expression: String,
@@ -24,7 +24,7 @@ pub(crate) struct Constant {
 pub(crate) fn constants<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Constant> {
     let mut constants = Vec::new();
     for file in files {
-        let path = file.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+        let path = file.path.trim_end_matches(".rs");
         let stem = path.rsplit('/').next().unwrap_or("");
         let code = source::without_tests(&source::code_with_strings(&file.text));
         for (at, _) in code.match_indices("const ") {
@@ -215,8 +215,7 @@ fn constant_expressions_are_evaluated_like_rust() {
                   pub const D: usize = (A - 1) as usize / 2;\nconst _: () = assert!(A > 0);\n\
                   pub const E: usize = size_of::<u8>();\npub const F: u16 = 0x1Fu16;";
     let other = "pub(crate) const A: u64 = crate::limits::C as u64;";
-    let files =
-        [File::new("engine/src/limits.rs", limits), File::new("engine/src/page/mod.rs", other)];
+    let files = [File::new("engine/src/limits.rs", limits), File::new("engine/src/page.rs", other)];
     let all = constants(files.iter());
     let value = |name: &str| values_of(&all, name);
     assert_eq!(value("limits::A"), [Some(Value::Number(4_097))]);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::BackupReport;
 use super::destination::{at_destination, part_of};
-use super::snapshot::{IndexAccess, SourceFile};
+use super::segment_snapshot::{IndexAccess, SourceFile};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Corruption, Error, Result};
 use crate::format::{

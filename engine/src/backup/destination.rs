@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use super::snapshot::{Source, SourceFile};
+use super::segment_snapshot::{Source, SourceFile};
 use crate::disk::{Disk, DiskFile, LOCK, Lock};
 use crate::error::{Error, Result};
 use crate::format::{

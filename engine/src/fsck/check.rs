@@ -12,11 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::check_report::Report;
 use super::finding::{Finding, Remedy, Severity};
 use super::groups::Suspect;
-use super::index::IndexFaults;
+use super::index_check::IndexFaults;
 use super::name_state::Gaps;
-use super::report::Report;
 use super::survey::StoreSurvey;
 use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};

@@ -13,7 +13,7 @@ use super::check::Check;
 use super::check_big::BigContentState;
 use super::finding::{Finding, Remedy, Severity};
 use super::groups::{RecordDamage, RecordSubject, Suspect};
-use super::index::{IndexFaults, Pointed};
+use super::index_check::{IndexFaults, Pointed};
 use super::name_scan::{Pass, PassPart};
 use super::name_state::{
     ByName, NameHash, NameState, NameStatus, SegmentOffset, hash_of, hash_of_fact, hash_of_object,

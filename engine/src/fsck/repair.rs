@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::check::{CheckOptions, check, lock};
+use super::check_report::Report;
 use super::finding::{Finding, Remedy, Severity};
-use super::report::Report;
 use super::survey::{page_of, read_up_to};
 use crate::commit::{Batch, Etag, Precondition, PutOptions};
 use crate::disk::{Disk, DiskFile};

@@ -4,7 +4,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::segment::SegmentFile;
+use super::segment_scrub::SegmentFile;
 use super::{DamageCollector, ScrubContext};
 use crate::error::Result;
 use crate::format::{EntryContent, Location, Malformed, Record, RecordName, RecordOp, SegmentId};

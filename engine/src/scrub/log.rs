@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::segment::SegmentFile;
+use super::segment_scrub::SegmentFile;
 use super::{DamageCollector, ScrubContext, fault};
 use crate::error::{Error, Result};
 use crate::format::{

@@ -1,7 +1,7 @@
 //! Scrubs a big segment: trailer, block table, blocks, content hash.
 
 use super::DamageCollector;
-use super::segment::SegmentFile;
+use super::segment_scrub::SegmentFile;
 use crate::error::{Error, Result};
 use crate::format::{
     BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer, CheckClass, Malformed, SegmentContext,

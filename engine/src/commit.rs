@@ -6,7 +6,6 @@
 
 mod apply;
 mod batch;
-mod checkpoint;
 mod commit_latency;
 mod committer;
 mod deferred_callbacks;
@@ -15,10 +14,10 @@ mod move_detection;
 mod queue;
 mod recent_noncurrent;
 mod rollover;
+mod write_checkpoint;
 
 pub(crate) use self::batch::Operation;
 pub use self::batch::{Batch, CommitInfo, Etag, ObjectChange, Precondition, PutOptions};
-pub(crate) use self::checkpoint::{checkpoint, write_checkpoint};
 pub(crate) use self::commit_latency::CommitLatency;
 pub use self::committer::CommitStep;
 pub(crate) use self::committer::{Committer, CommitterContext};
@@ -29,3 +28,4 @@ pub(crate) use self::queue::Queue;
 pub(crate) use self::recent_noncurrent::RecentNoncurrent;
 pub use self::recent_noncurrent::{NoncurrentReason, NoncurrentVersion};
 pub(crate) use self::rollover::Rollover;
+pub(crate) use self::write_checkpoint::{checkpoint, write_checkpoint};

@@ -12,10 +12,11 @@
 
 mod check;
 mod check_big;
+mod check_report;
 mod cross_check;
 mod finding;
 mod groups;
-mod index;
+mod index_check;
 mod log_continuity;
 mod name_scan;
 mod name_state;
@@ -23,10 +24,9 @@ mod orphans;
 mod parallel_check;
 mod pipeline;
 mod repair;
-mod report;
 mod survey;
 
 pub use self::check::{CheckOptions, check};
+pub use self::check_report::Report;
 pub use self::finding::{Finding, Remedy, Severity};
 pub use self::repair::{RepairOptions, RepairReport, repair};
-pub use self::report::Report;
