@@ -58,8 +58,8 @@ const LOWER_CASE_NAMES: &[&str] = &[
     "wasabi_mdt",
 ];
 
-/// Names for files and folders that say nothing about what is inside. A module with files of its own is `name.rs` beside
-/// the folder `name`, not `mod.rs`.
+/// Names for files and folders that say nothing about what is inside. A module with files of its own is `name.rs`
+/// beside the folder `name`, not `mod.rs`.
 const DRAWERS: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "base", "inner", "misc", "mod"];
 
