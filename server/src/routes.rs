@@ -208,7 +208,7 @@ routes! { ROUTES documented as EndpointsDocument;
 
 // Views of the dashboard, at any path.
 routes! { VIEWS;
-    Any "/-/{view}" "/-/{view}/{*path}" SameOrigin Dashboard dashboard::view;
+    Any "/-/{view}" "/-/{view}/" "/-/{view}/{*path}" SameOrigin Dashboard dashboard::view;
 }
 
 // Earlier presign form. A request without a key is a delivery, so that the router does not decide about this path.

@@ -27,6 +27,7 @@ const VIEWS: &[&str] = &[
     "/-/keys",
     "/-/links/photos/a/b",
     "/-/connect",
+    "/-/settings/",
     "/-/settings/photos",
     "/-/webhooks/photos/abc",
     "/-/deleted/photos/a/",
@@ -174,7 +175,9 @@ async fn dashboard_views_serve_the_page_with_a_fresh_nonce() {
 #[tokio::test]
 async fn dashboard_unknown_view_is_404_and_views_are_read_only() {
     let (world, _) = World::with_bucket(1);
-    for path in ["/-/none", "/-/file/x", "/-/assets", "/-/assets/x", "/-/assets/x/app.mjs"] {
+    for path in
+        ["/-/none", "/-/%66iles", "/-/file/x", "/-/assets", "/-/assets/x", "/-/assets/x/app.mjs"]
+    {
         world.anonymous().get(path).await.check_error(404, "not_found");
     }
     let reply = world.anonymous().send(Method::POST, "/-/files/x", &[], Body::empty()).await;

@@ -15,6 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use protocol::error::ApiError;
+use service::path_params::PathParam;
 use service::request_context::Path;
 use service::state::AppState;
 
@@ -212,15 +213,25 @@ pub async fn shell(State(app): State<AppState>) -> Result<Response, ApiError> {
     Ok(response)
 }
 
+/// Name of a view in the path. Not decoded, so that a view has a single URL.
+pub struct View;
+
+impl PathParam for View {
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        VIEWS.contains(&text).then_some(Self).ok_or_else(ApiError::not_found)
+    }
+
+    fn parse_encoded(sent: &str) -> Result<Self, ApiError> {
+        Self::parse(sent)
+    }
+}
+
 /// Returns the page at the URL of a view; 404 at any other.
 pub async fn view(
     state: State<AppState>,
-    Path(view): Path<String>,
+    Path(View): Path<View>,
     method: Method,
 ) -> Result<Response, ApiError> {
-    if !VIEWS.contains(&&*view) {
-        return Err(ApiError::not_found());
-    }
     match method {
         Method::GET | Method::HEAD => shell(state).await,
         _ => Err(ApiError::method_not_allowed("GET, HEAD, OPTIONS")),
