@@ -17,7 +17,7 @@ const TO_WRITE: &str =
     "regenerate it: cargo test -p tests --test api -- --ignored write_the_openapi_document";
 const TO_ADD: &str = "server/src/openapi.rs says how an endpoint gets into the document, and then";
 
-/// Addresses that `dispatch` handles before the route lookup.
+/// Paths that the request entry decides before the router.
 const DISPATCHED: &[&str] = &["/{bucket}/presigned/{path}"];
 
 /// Returns whether a method is exempt from the comparison with the route table: in buckets, PUT exists only where an

@@ -166,7 +166,10 @@ fn constant_rows(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
 }
 
 /// Returns the lines under a heading, up to the next of the same rank or above, numbered as in the document.
-fn heading_lines<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = (usize, &'a str)> {
+pub(crate) fn heading_lines<'a>(
+    text: &'a str,
+    heading: &str,
+) -> impl Iterator<Item = (usize, &'a str)> {
     let rank = |line: &str| line.len() - line.trim_start_matches('#').len();
     let own = rank(heading);
     let mut inside = false;

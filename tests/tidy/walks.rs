@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::documents::heading_lines;
 use crate::repository::{self, File, find};
 use crate::source;
 use crate::{expect_each, expect_none};
@@ -48,8 +49,7 @@ fn check_walks(files: &[File], walks: &[(&str, usize)]) -> Vec<String> {
 /// Returns the Rust files that a section names, each once, in order.
 fn files_of<'a>(document: &'a str, heading: &str) -> Vec<&'a str> {
     let mut walk = Vec::new();
-    let section = document.lines().skip_while(|line| *line != heading).skip(1);
-    for line in section.take_while(|line| !line.starts_with('#')) {
+    for (_, line) in heading_lines(document, heading) {
         let spans = line.split('`').skip(1).step_by(2);
         for path in spans.filter(|span| span.contains('/') && span.ends_with(".rs")) {
             if !walk.contains(&path) {
@@ -83,8 +83,9 @@ fn unconnected(files: &[File], heading: &str, walk: &[&str]) -> Vec<String> {
 fn identifiers(code: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     const COMMON: &[&str] =
         &["bytes", "clone", "default", "drop", "fmt", "from", "get", "new", "next"];
-    let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let tokens = source::tokens(code).into_iter().map(|token| token.text);
+    let is_word = |text: &&str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let words: Vec<&str> = tokens.filter(is_word).collect();
     let (mut defined, mut others) = (BTreeSet::new(), BTreeSet::new());
     for pair in words.windows(2).filter(|pair| !COMMON.contains(&pair[1])) {
         let names = if pair[0] == "fn" { &mut defined } else { &mut others };

@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 use catalog::claims::Claim;
 use catalog::{Bucket, ObjectBatch, ObjectEvent, StoredAmount};
-use engine::{Batch, BucketName, ObjectKey, ObjectName, Precondition};
+use engine::{Batch, BucketName, Object, ObjectKey, ObjectName, Precondition, Store};
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, NameProposal};
-use usage::task::run_to_completion;
+use usage::task::{blocking, run_to_completion};
 
 use crate::Context;
 
@@ -36,6 +36,12 @@ pub use self::undelete::{UndeleteTarget, log_span, undelete};
 
 /// Cancellation check of long operations.
 pub(crate) type CancelCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Looks an object up on a blocking thread.
+pub async fn find_object(store: &Store, name: &ObjectName) -> engine::Result<Option<Object>> {
+    let (store, name) = (store.clone(), name.clone());
+    blocking(move || store.get(&name)).await
+}
 
 /// Creates a batch for a bucket, which requires that the bucket exists.
 fn bucket_batch(bucket: &Bucket) -> Result<Batch, ApiError> {

@@ -11,6 +11,7 @@ use catalog::versions;
 use catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::{Object, ObjectKey, ObjectName};
 use http::HeaderMap;
+use jobs::object_operations::find_object;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
@@ -20,7 +21,6 @@ use s3s::{S3Request, S3Result, TrailingHeaders};
 use service::auth::Caller;
 use service::state::AppState;
 use service::upload::{UploadOptions, receive_raw, store_files};
-use usage::task::blocking;
 
 use super::access::caller_of;
 use super::acl::is_made_public;
@@ -98,8 +98,7 @@ pub(super) async fn head_object(
     app: &AppState,
     name: &ObjectName,
 ) -> Result<Option<Object>, ApiError> {
-    let (store, name) = (app.store.clone(), name.clone());
-    Ok(blocking(move || store.get(&name)).await?)
+    Ok(find_object(&app.store, name).await?)
 }
 
 /// Returns the upload options of S3: keep the key, overwrite, no thumbnail unless the bucket creates them by default.

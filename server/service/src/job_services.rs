@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use catalog::{Account, Bucket, Catalog, EventKind, Job, JobSpec, OnConflict, Scope, UploadParams};
 use engine::{Batch, ObjectName, Precondition, StagedBody};
+use jobs::object_operations::find_object;
 use jobs::services::{BoxFuture, DownloadBody, JobPrincipal, NewFile, Services, StoredFile};
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::PathInBucket;
-use usage::task::blocking;
 
 use crate::auth::Caller;
 use crate::rate_limit::RateClass;
@@ -100,8 +100,7 @@ async fn store_file(
     if on_conflict == OnConflict::Refuse {
         for key in &keys {
             let name = ObjectName::new(bucket.name.clone(), key.clone());
-            let (store, looked_up) = (app.store.clone(), name.clone());
-            if blocking(move || store.get(&looked_up)).await?.is_some() {
+            if find_object(&app.store, &name).await?.is_some() {
                 return Err(ApiError::file_exists());
             }
             along = along.require(Precondition::KeyAbsent(name));

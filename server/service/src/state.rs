@@ -10,9 +10,9 @@ use arc_swap::{ArcSwap, Guard};
 use catalog::claims::NameClaims;
 use catalog::open_uploads::UploadLocks;
 use catalog::{Catalog, CatalogError, TokenId};
+use engine::Store;
 use engine::clock::Clock;
 use engine::rng::Rng;
-use engine::{ObjectName, Store};
 use outbound::OutboundClient;
 use protocol::public_url::PublicUrl;
 use protocol::request_id::RequestIds;
@@ -57,8 +57,6 @@ pub struct Inner {
     pub public_url: PublicUrl,
     pub clock: Arc<dyn Clock>,
     pub rng: Arc<dyn Rng>,
-    /// Names chosen by uploads in flight.
-    pub claims: NameClaims<ObjectName>,
     pub rate_limiter: RateLimits,
     /// Server-wide metrics.
     pub metrics: ServerCounters,
@@ -165,7 +163,6 @@ impl AppState {
             public_url,
             clock,
             rng,
-            claims: jobs.claims.clone(),
             rate_limiter: allowances,
             metrics: measures,
             upload_locks: UploadLocks::default(),

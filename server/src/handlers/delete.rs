@@ -48,8 +48,8 @@ async fn delete_file(
     let name = ObjectName::new(bucket, key);
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
     let batch = delete_thumbnail(batch, &name);
-    let happenings = [ObjectEvent::removed(name.key.clone())];
-    match app.catalog.commit(ObjectBatch::new(&name.bucket, batch, &happenings)).await {
+    let events = [ObjectEvent::removed(name.key.clone())];
+    match app.catalog.commit(ObjectBatch::new(&name.bucket, batch, &events)).await {
         Ok(_) => Ok(Success(DeleteReply::file(name.bucket.as_str(), name.key.as_str()))),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
@@ -75,7 +75,7 @@ async fn delete_folder(
         return Err(ApiError::file_not_found());
     }
     let committed =
-        app.catalog.commit(ObjectBatch::new(&bucket, files.batch, &files.happenings)).await?;
+        app.catalog.commit(ObjectBatch::new(&bucket, files.batch, &files.events)).await?;
     let deleted_count = committed.deleted_count;
     let (bucket, folder) = (bucket.as_str(), folder.as_str());
     Ok(Success(DeleteReply::folder(bucket, folder, deleted_count, files.rest)))
@@ -84,7 +84,7 @@ async fn delete_folder(
 /// Files that one request deletes.
 struct DeletePage {
     batch: Batch,
-    happenings: Vec<ObjectEvent>,
+    events: Vec<ObjectEvent>,
     rest: Truncation,
 }
 
@@ -98,7 +98,7 @@ fn first_files(
     let limit = 2 * limits::DELETE_FILES_MAX;
     let page = app.store.list_keys(bucket, folder.as_str(), None, limit)?;
     let mut files =
-        DeletePage { batch: Batch::new(), happenings: Vec::new(), rest: Truncation::Complete };
+        DeletePage { batch: Batch::new(), events: Vec::new(), rest: Truncation::Complete };
     let mut deleted = BTreeSet::new();
     let mut count = 0;
     for object in &page.objects {
@@ -119,7 +119,7 @@ fn first_files(
         }
         deleted.insert(name.key.as_str().as_bytes());
         files.batch = delete_thumbnail(files.batch.delete(name.clone()), name);
-        files.happenings.push(ObjectEvent::removed(name.key.clone()));
+        files.events.push(ObjectEvent::removed(name.key.clone()));
     }
     if page.more {
         files.rest = Truncation::More;

@@ -6,6 +6,7 @@
 use axum::extract::State;
 use catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
 use engine::BucketName;
+use jobs::object_operations::find_object;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::object_path::PathInBucket;
@@ -18,7 +19,6 @@ use service::parameters::BucketNameParameter;
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
-use usage::task::blocking;
 use utoipa::ToSchema;
 
 use super::file_in;
@@ -75,8 +75,7 @@ pub async fn create(
         return Err(ApiError::conflict("The bucket is public: use the plain URL"));
     }
     let name = engine::ObjectName::new(bucket.name.clone(), key);
-    let (store, looked_up) = (app.store.clone(), name.clone());
-    blocking(move || store.get(&looked_up)).await?.ok_or_else(ApiError::file_not_found)?;
+    find_object(&app.store, &name).await?.ok_or_else(ApiError::file_not_found)?;
     let expires_ms = app.clock.unix_ms().saturating_add(1_000 * expires_in);
     let grant = Grant {
         id: TokenId::issue(&*app.rng),

@@ -12,6 +12,7 @@ use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
 use usage::task::blocking;
 
+use super::find_object;
 use super::moving::object_exists;
 use crate::Context;
 use crate::limits;
@@ -29,8 +30,7 @@ pub async fn copy_file(
     let _permit = context.copy_permit().await?;
     let name = ObjectName::new(bucket.name.clone(), from.clone());
     for _ in 0..limits::MOVE_TRIES_MAX {
-        let (store, looked_up) = (context.store.clone(), name.clone());
-        let object = blocking(move || store.get(&looked_up)).await?;
+        let object = find_object(&context.store, &name).await?;
         let object = object.ok_or_else(ApiError::file_not_found)?;
         if object.is_derived() {
             return Err(ApiError::bad_request("A thumbnail cannot be copied without its file"));

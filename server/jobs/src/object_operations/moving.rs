@@ -21,7 +21,7 @@ use protocol::error::ApiError;
 use protocol::object_path::check_writable;
 use usage::task::blocking;
 
-use super::{CancelCheck, bucket_batch, claim_free_key, commit_moves};
+use super::{CancelCheck, bucket_batch, claim_free_key, commit_moves, find_object};
 use crate::Context;
 use crate::limits;
 use crate::services::StoredFile;
@@ -77,8 +77,7 @@ pub async fn move_file(
     let draining = context.clone();
     let is_stopped: CancelCheck = Arc::new(move || draining.is_draining());
     for _ in 0..limits::MOVE_TRIES_MAX {
-        let (store, looked_up) = (context.store.clone(), name.clone());
-        let object = blocking(move || store.get(&looked_up)).await?;
+        let object = find_object(&context.store, &name).await?;
         let object = object.ok_or_else(ApiError::file_not_found)?;
         if object.is_derived() {
             return Err(ApiError::bad_request(
@@ -253,8 +252,8 @@ pub(super) async fn object_exists(
     bucket: &Bucket,
     key: &ObjectKey,
 ) -> Result<bool, ApiError> {
-    let (store, name) = (context.store.clone(), ObjectName::new(bucket.name.clone(), key.clone()));
-    Ok(blocking(move || store.get(&name)).await?.is_some())
+    let name = ObjectName::new(bucket.name.clone(), key.clone());
+    Ok(find_object(&context.store, &name).await?.is_some())
 }
 
 /// Copies the body of a version, and its thumbnail. `None` if the file has changed.

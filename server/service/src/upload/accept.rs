@@ -91,7 +91,7 @@ async fn precheck(
     let (app, bucket, wanted) = (app.clone(), bucket.clone(), wanted.to_vec());
     let check = move || {
         let (proposals, _claims) =
-            app.claims.claim_keys(&app.store, &bucket.name, rule, &wanted)?;
+            app.jobs.claims.claim_keys(&app.store, &bucket.name, rule, &wanted)?;
         if app.catalog.quotas().is_limited(&bucket) {
             let mut growth = QuotaDelta::default();
             for (bytes, proposal) in bytes.into_iter().zip(&proposals) {

@@ -7,9 +7,8 @@ use catalog::QuotaDelta;
 use catalog::claims::Claim;
 use catalog::object_attributes::StoredAttributes;
 use catalog::{Bucket, EventKind, ObjectEvent};
-use engine::{
-    Batch, BucketName, Error, Etag, Object, ObjectKey, ObjectName, Precondition, PutOptions,
-};
+use engine::{Batch, BucketName, Error, Etag, ObjectKey, ObjectName, Precondition, PutOptions};
+use jobs::object_operations::find_object;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, NameProposal};
 use usage::task::blocking;
@@ -56,7 +55,7 @@ pub(super) async fn resolve(
     for (file, proposal) in files.iter().zip(&proposals) {
         let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
         let replaced = match proposal.rule {
-            ConflictRule::Overwrite if frees_space => current_object(app, &name).await?,
+            ConflictRule::Overwrite if frees_space => find_object(&app.store, &name).await?,
             _ => None,
         };
         // The quota counts the difference to the replaced object only if that is still present when the batch is
@@ -91,16 +90,11 @@ async fn choose_names(
     let rendered = files.iter().map(StagedFile::thumbnail_outcome).collect::<Vec<_>>();
     let is_short = rendered.iter().all(Option::is_none) && names_are_free(&app, &bucket, &wanted)?;
     let choose = move || {
-        let (proposals, claims) = app.claims.claim_keys(&app.store, &bucket, rule, &wanted)?;
+        let (proposals, claims) = app.jobs.claims.claim_keys(&app.store, &bucket, rule, &wanted)?;
         let placed = thumbnails::select_names(&app.store, &bucket, &proposals, &rendered)?;
         Ok::<_, ApiError>((proposals, claims, placed))
     };
     if is_short { choose() } else { blocking(choose).await }
-}
-
-async fn current_object(app: &AppState, name: &ObjectName) -> engine::Result<Option<Object>> {
-    let (store, name) = (app.store.clone(), name.clone());
-    blocking(move || store.get(&name)).await
 }
 
 /// Returns whether only a few keys are wanted and all are free, which costs as much as the index lookup of a GET. Other

@@ -22,6 +22,7 @@ use engine::upload::ResumableUpload;
 use engine::{Batch, ObjectKey, ObjectName, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
+use jobs::object_operations::find_object;
 use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming, file_name};
@@ -109,8 +110,7 @@ impl UploadSession {
         check_length(bucket, upload.length)?;
         let replaced = match self.replaced_key(place)? {
             Some(key) if app.catalog.quotas().is_limited(bucket) => {
-                let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key));
-                blocking(move || store.get(&name)).await?
+                find_object(&app.store, &ObjectName::new(bucket.name.clone(), key)).await?
             }
             _ => None,
         };
@@ -414,9 +414,8 @@ impl UploadSession {
         let address = |name: &ObjectName| public_url(self.app.public_url.as_str(), name);
         let url = address(&name);
         let Ok(thumbnail) = thumbnail_object_name(&name) else { return Ok((Some(url), None)) };
-        let (store, wanted) = (self.app.store.clone(), thumbnail.clone());
-        let there = blocking(move || store.get(&wanted)).await?;
-        let is_its = there.is_some_and(|there| is_thumbnail_of(&there, &name.key));
+        let found = find_object(&self.app.store, &thumbnail).await?;
+        let is_its = found.is_some_and(|found| is_thumbnail_of(&found, &name.key));
         Ok((Some(url), is_its.then(|| address(&thumbnail))))
     }
 
