@@ -121,19 +121,26 @@ async fn standing_detects_usage_spikes() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     world.account("bob");
     world.bucket("bob", "films", BucketSettings::default());
-    let get = async |path: &str, count: u32| {
+    client.put("/photos/", "a.txt", b"1").await;
+    let get = async |client: &Client, path: &str, status: u16, count: u32| {
         for _ in 0..count {
-            client.without_key().get(path).await.check_error(404, "file_not_found");
+            assert_eq!(client.without_key().get(path).await.status, status);
         }
     };
     for _ in 0..3 {
-        get("/films/a.txt", 100).await;
-        get("/photos/a.txt", 100).await;
+        get(&client, "/films/a.txt", 404, 100).await;
+        get(&client, "/photos/a.txt", 200, 100).await;
         world.clock.advance(DAY_MS);
     }
-    get("/photos/a.txt", 99_999).await;
+    // The usage history survives a restart.
+    world.state.catalog.usage().write().unwrap();
+    world.store.close().unwrap();
+    let world = world.found_on(world.disk.fork());
+    let client = Client::new(world.app(), client.key.clone());
+    get(&client, "/photos/a.txt", 200, 99_999).await;
+    get(&client, "/photos/b.txt", 404, 100).await;
     assert_eq!(sweep(&world).violation_count, 0);
-    get("/photos/a.txt", 1).await;
+    get(&client, "/photos/a.txt", 200, 1).await;
     let swept = sweep(&world);
     let [step] = &*swept.steps else { panic!("one step: {swept:?}") };
     assert_eq!((&*step.name, &*step.reason), ("ann", "100000 requests in one day; usual: 100"));

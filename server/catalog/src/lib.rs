@@ -8,7 +8,6 @@
 //! Every change of the catalog blocks on the disk.
 
 mod account;
-mod account_activity;
 mod account_deletion;
 mod accounts;
 mod api_error;
@@ -49,6 +48,7 @@ mod pending_upload;
 mod public_access;
 mod quota;
 mod quota_reservation;
+mod rate_limit_rejections;
 mod record;
 mod s3_secret;
 mod secret;
@@ -93,7 +93,6 @@ use self::version_locks::VersionLocks;
 use self::webhooks::WebhookTable;
 
 pub use self::account::{Account, AccountName, FairUseStanding, Plan, Role};
-pub use self::account_activity::{AccountActivity, ActivityDay};
 pub use self::accounts::{AccountChange, NewAccount};
 pub use self::api_key::{ApiKey, IssuedKey, KeyRestrictions, PresentedKey, Scope, prefix_folder};
 pub use self::api_keys::NewApiKey;
@@ -128,6 +127,7 @@ pub use self::quota::{
     Quota, QuotaChange, QuotaDecision, QuotaExceeded, QuotaReservation, StoredAmount,
 };
 pub use self::quota_reservation::QuotaDelta;
+pub use self::rate_limit_rejections::RateLimitRejections;
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{ClientInfo, Session, SessionInfo, StartedSession};
 pub use self::set_up::{FirstBucket, NewSetup, SetupResult};
@@ -149,8 +149,7 @@ struct State {
     store: Store,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
-    /// Recent account activity, which is not persisted.
-    activity: Arc<AccountActivity>,
+    rate_limit_rejections: Arc<RateLimitRejections>,
     /// Lock of a [`change::Change`]. Taken before the lock of a table, never inside it.
     writer: Mutex<()>,
     accounts: Shared<AccountTable>,
@@ -232,7 +231,7 @@ impl Catalog {
             outbox,
             staging: Staging::open(&store)?,
             usage_history: UsageHistory::new(clock.unix_ms()),
-            activity: Arc::new(AccountActivity::new(clock.clone())),
+            rate_limit_rejections: Arc::new(RateLimitRejections::new(clock.clone())),
             store,
             clock,
             rng,
@@ -260,9 +259,9 @@ impl Catalog {
         self.state.clock.unix_ms()
     }
 
-    /// Returns the recent account activity.
-    pub fn account_activity(&self) -> &Arc<AccountActivity> {
-        &self.state.activity
+    /// Returns the requests of accounts that rate limits rejected recently.
+    pub fn rate_limit_rejections(&self) -> &Arc<RateLimitRejections> {
+        &self.state.rate_limit_rejections
     }
 }
 

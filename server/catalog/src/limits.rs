@@ -50,10 +50,6 @@ pub const SIGNING_KEY_GRACE_PERIOD: Duration = Duration::from_secs(91 * 24 * 60 
 pub const USED_TOKEN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum used tokens that are deleted in one step.
 pub const USED_TOKENS_SWEPT_MAX: usize = 1_000;
-/// Minimum days of history for a baseline of usual requests.
-pub const FAIR_USE_BASELINE_DAYS_MIN: usize = 3;
-/// Maximum days of history for the baseline.
-pub const FAIR_USE_BASELINE_DAYS_MAX: usize = 7;
 /// Changes of standing that are remembered per account; the oldest are dropped.
 pub const STANDING_CHANGES_MAX: usize = 100;
 /// Time after its last request for which a resumable upload is retained.

@@ -5,13 +5,13 @@
 //! [`FAIR_USE_STEP_DELAY`] after the last change, including changes by the operator; only the operator de-escalates.
 //! Non-goals: the consequences of a standing.
 
-use std::collections::BTreeMap;
-
-use catalog::{Account, AccountId, ActivityDay, Catalog, CatalogError, FairUseStanding, Plan};
+use catalog::{
+    Account, AccountId, Catalog, CatalogError, FairUseStanding, Plan, UsageScope, UsageStep,
+};
 
 use crate::limits::{
-    FAIR_USE_REFUSED_PER_DAY, FAIR_USE_SPIKE_FACTOR, FAIR_USE_SPIKE_REQUESTS_MIN,
-    FAIR_USE_STEP_DELAY,
+    FAIR_USE_BASELINE_DAYS_MAX, FAIR_USE_BASELINE_DAYS_MIN, FAIR_USE_REFUSED_PER_DAY,
+    FAIR_USE_SPIKE_FACTOR, FAIR_USE_SPIKE_REQUESTS_MIN, FAIR_USE_STEP_DELAY,
 };
 
 /// Escalation by a sweep.
@@ -35,26 +35,28 @@ pub struct SweepReport {
 }
 
 /// Evidence for and against an account.
+#[derive(Default)]
 struct FairUseEvidence {
     stored_bytes: u64,
     quota_bytes: Option<u64>,
-    days: [ActivityDay; 2],
+    /// Requests rejected by its rate limit, today and yesterday.
+    rejections: [u64; 2],
+    /// Requests to its buckets by day, today last.
+    requests: [u64; DAYS],
 }
+
+/// Today, yesterday, and the baseline days before that.
+const DAYS: usize = 2 + FAIR_USE_BASELINE_DAYS_MAX;
 
 /// Checks all accounts, and escalates those that are due. Blocks on the disk.
 pub fn sweep(catalog: &Catalog) -> Result<SweepReport, CatalogError> {
-    let stored = stored_bytes(catalog)?;
     let mut swept = SweepReport::default();
     for account in catalog.accounts().all() {
         if account.plan != Plan::Free {
             continue;
         }
         swept.account_count += 1;
-        let evidence = FairUseEvidence {
-            stored_bytes: stored.get(&account.id).copied().unwrap_or(0),
-            quota_bytes: account.quota.bytes_max,
-            days: catalog.account_activity().last_two_days(&account.id),
-        };
+        let evidence = FairUseEvidence::collect(catalog, &account)?;
         let Some(reason) = evidence.violation() else { continue };
         swept.violation_count += 1;
         let Some(to) = next(account.standing).filter(|_| is_due(catalog, &account)) else {
@@ -74,24 +76,48 @@ pub fn sweep(catalog: &Catalog) -> Result<SweepReport, CatalogError> {
 }
 
 impl FairUseEvidence {
+    fn collect(catalog: &Catalog, account: &Account) -> Result<Self, CatalogError> {
+        let mut buckets = catalog.buckets().all();
+        buckets.retain(|bucket| bucket.owner == account.id);
+        let tomorrow = catalog.now_ms() / UsageStep::Day.ms() + 1;
+        let days = tomorrow.saturating_sub(DAYS as u64)..tomorrow;
+        let points = catalog.usage().points(&UsageScope::Buckets(buckets), UsageStep::Day, days)?;
+        let mut evidence = Self {
+            stored_bytes: points.last().and_then(|day| day.amount).map_or(0, |it| it.bytes),
+            quota_bytes: account.quota.bytes_max,
+            rejections: catalog.rate_limit_rejections().last_two_days(&account.id),
+            requests: [0; DAYS],
+        };
+        for (requests, day) in evidence.requests.iter_mut().rev().zip(points.iter().rev()) {
+            // Anyone can send requests that are rejected.
+            *requests = day.counts.requests.saturating_sub(day.counts.refusals);
+        }
+        Ok(evidence)
+    }
+
     /// Describes the most severe violation in a sentence for the account's owner.
     fn violation(&self) -> Option<String> {
         if let Some(quota) = self.quota_bytes.filter(|quota| self.stored_bytes > *quota) {
             let stored = self.stored_bytes;
             return Some(format!("{stored} bytes stored; quota {quota}"));
         }
-        self.days.iter().find_map(|day| {
-            let ActivityDay { requests, refused, usual_requests } = *day;
-            if refused >= FAIR_USE_REFUSED_PER_DAY {
-                return Some(format!(
-                    "{refused} requests in one day exceeded the plan's rate limit"
-                ));
-            }
-            let usual = usual_requests?;
-            let is_spike = requests >= FAIR_USE_SPIKE_REQUESTS_MIN
-                && requests >= usual.saturating_mul(FAIR_USE_SPIKE_FACTOR);
-            is_spike.then(|| format!("{requests} requests in one day; usual: {usual}"))
-        })
+        if let Some(rejections) =
+            self.rejections.iter().find(|count| **count >= FAIR_USE_REFUSED_PER_DAY)
+        {
+            return Some(format!(
+                "{rejections} requests in one day exceeded the plan's rate limit"
+            ));
+        }
+        let [older @ .., yesterday, today] = &self.requests;
+        let [earlier @ .., _] = &self.requests;
+        [(today, earlier.as_slice()), (yesterday, older.as_slice())].into_iter().find_map(
+            |(requests, before)| {
+                let usual = usual_requests(before)?;
+                let is_spike = *requests >= FAIR_USE_SPIKE_REQUESTS_MIN
+                    && *requests >= usual.saturating_mul(FAIR_USE_SPIKE_FACTOR);
+                is_spike.then(|| format!("{requests} requests in one day; usual: {usual}"))
+            },
+        )
     }
 }
 
@@ -113,41 +139,55 @@ fn is_due(catalog: &Catalog, account: &Account) -> bool {
     changed_ms.is_none_or(|changed_ms| catalog.now_ms().saturating_sub(changed_ms) >= wait_ms)
 }
 
-fn stored_bytes(catalog: &Catalog) -> Result<BTreeMap<AccountId, u64>, CatalogError> {
-    let mut stored = BTreeMap::new();
-    for bucket in catalog.buckets().all() {
-        *stored.entry(bucket.owner.clone()).or_insert(0) +=
-            catalog.quotas().of_bucket(&bucket.name)?.bytes;
-    }
-    Ok(stored)
+/// Returns the mean of the latest days, from the first with requests on; `None` if these are too few.
+fn usual_requests(days: &[u64]) -> Option<u64> {
+    let latest = days.get(days.len().saturating_sub(FAIR_USE_BASELINE_DAYS_MAX)..)?;
+    let known = latest.get(latest.iter().position(|requests| *requests > 0)?..)?;
+    let is_enough = known.len() >= FAIR_USE_BASELINE_DAYS_MIN;
+    is_enough.then(|| known.iter().sum::<u64>() / known.len() as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn evidence(day: ActivityDay) -> FairUseEvidence {
-        FairUseEvidence { stored_bytes: 0, quota_bytes: None, days: [ActivityDay::default(), day] }
+    #[test]
+    fn fair_use_bounds_rejections_by_the_rate_limit() {
+        let violation =
+            |rejections| FairUseEvidence { rejections, ..FairUseEvidence::default() }.violation();
+        assert_eq!(violation([FAIR_USE_REFUSED_PER_DAY - 1; 2]), None);
+        for days in [[FAIR_USE_REFUSED_PER_DAY, 0], [0, FAIR_USE_REFUSED_PER_DAY]] {
+            assert!(violation(days).unwrap().starts_with("10000 requests"));
+        }
     }
 
     #[test]
-    fn fair_use_signals_have_thresholds() {
-        let refused =
-            |refused| evidence(ActivityDay { refused, ..ActivityDay::default() }).violation();
-        assert_eq!(refused(FAIR_USE_REFUSED_PER_DAY - 1), None);
-        assert!(refused(FAIR_USE_REFUSED_PER_DAY).unwrap().starts_with("10000 requests"));
-
-        let spike = |requests, usual_requests| {
-            evidence(ActivityDay { requests, refused: 0, usual_requests }).violation()
+    fn fair_use_compares_a_spike_with_the_days_before() {
+        let spike = |latest: &[u64]| {
+            let mut evidence = FairUseEvidence::default();
+            let from = DAYS - latest.len();
+            evidence.requests[from..].copy_from_slice(latest);
+            evidence.violation()
         };
-        assert_eq!(spike(u64::MAX, None), None);
-        assert_eq!(spike(FAIR_USE_SPIKE_REQUESTS_MIN - 1, Some(0)), None);
-        assert!(spike(FAIR_USE_SPIKE_REQUESTS_MIN, Some(0)).is_some());
-        assert_eq!(spike(999_999, Some(100_000)), None);
-        assert!(spike(1_000_000, Some(100_000)).unwrap().contains("usual: 100000"));
+        let (most, usual) = (FAIR_USE_SPIKE_REQUESTS_MIN, 10_000);
+        assert_eq!(spike(&[most]), None);
+        assert_eq!(spike(&[usual, usual, u64::MAX]), None);
+        assert_eq!(spike(&[usual, usual, usual, most - 1]), None);
+        assert_eq!(spike(&[usual, usual, usual + 3, most]), None);
+        assert_eq!(
+            spike(&[usual, usual, usual, most]).unwrap(),
+            "100000 requests in one day; usual: 10000"
+        );
+        // Yesterday. Days without requests count after one with requests.
+        assert!(spike(&[1, 0, 2, most, 5]).unwrap().ends_with("usual: 1"));
+        // Older than the baseline.
+        assert!(spike(&[usual * 99, 1, 1, 1, 1, 1, 1, 1, most]).unwrap().ends_with("usual: 1"));
+    }
 
+    #[test]
+    fn fair_use_bounds_stored_bytes_by_the_quota() {
         let stored = |stored_bytes, quota_bytes| {
-            FairUseEvidence { stored_bytes, quota_bytes, days: Default::default() }.violation()
+            FairUseEvidence { stored_bytes, quota_bytes, ..FairUseEvidence::default() }.violation()
         };
         assert_eq!(stored(u64::MAX, None), None);
         assert_eq!(stored(10, Some(10)), None);

@@ -66,6 +66,10 @@ pub const WEBHOOK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub const FAIR_USE_REFUSED_PER_DAY: u64 = 10_000;
 /// Requests per day below which nothing is a spike. Spec 8, fair use.
 pub const FAIR_USE_SPIKE_REQUESTS_MIN: u64 = 100_000;
+/// Minimum days of history for a baseline of usual requests.
+pub const FAIR_USE_BASELINE_DAYS_MIN: usize = 3;
+/// Maximum days of history for the baseline.
+pub const FAIR_USE_BASELINE_DAYS_MAX: usize = 7;
 /// Ratio of a spike to the usual requests per day.
 pub const FAIR_USE_SPIKE_FACTOR: u64 = 10;
 /// Minimum time of an account in a standing before the sweep escalates it.

@@ -171,7 +171,6 @@ async fn get_object<T>(
     }
     let (bucket, parsed) =
         authorized_object(app, &caller, bucket, key, Scope::Read).map_err(ours)?;
-    app.catalog.account_activity().count_request(&bucket.owner);
     let name = ObjectName::new(bucket.name.clone(), parsed);
     for _ in 0..LOOKUPS_MAX {
         let version = find_version(app, &bucket, &name, key, wanted.version).await?;

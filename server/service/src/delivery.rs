@@ -82,7 +82,6 @@ pub async fn deliver(
         return Err(denied.unwrap_or_else(ApiError::file_not_found));
     };
     let mut found = locate(app, bucket, &name, denied.as_ref())?;
-    app.catalog.account_activity().count_request(&bucket.owner);
     for _ in 0..LOOKUPS_MAX {
         let delivered = match &found {
             Some(object) => deliver_object(app, request, &query, bucket, object).await,

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
+use catalog::{Account, AccountId, FairUseStanding, Plan, RateLimitRejections};
 use engine::BucketName;
 use engine::clock::Clock;
 use engine::rng::Rng;
@@ -84,7 +84,7 @@ pub struct RateLimits {
     management: Rates,
     sign_ins: LoginLimits,
     settable: ArcSwap<ConfiguredLimits>,
-    activity: Arc<AccountActivity>,
+    rejections: Arc<RateLimitRejections>,
     tidied_ms: AtomicU64,
 }
 
@@ -114,7 +114,7 @@ impl RateLimits {
         config: &Config,
         clock: Arc<dyn Clock>,
         rng: &dyn Rng,
-        conduct: Arc<AccountActivity>,
+        rejections: Arc<RateLimitRejections>,
     ) -> Self {
         let time = LimiterClock(clock);
         let rates = |name, throttled, count| Rates::new(name, throttled, count, &time);
@@ -130,7 +130,7 @@ impl RateLimits {
             management: rates("management", "management-throttled", limits::MANAGEMENT_PER_MINUTE),
             sign_ins: LoginLimits::new(&time, rng),
             settable: ArcSwap::from_pointee(settable),
-            activity: conduct,
+            rejections,
             tidied_ms: AtomicU64::new(time.0.monotonic_ms()),
             time,
         }
@@ -148,7 +148,6 @@ impl RateLimits {
         action: RateClass,
         account: &Account,
     ) -> Result<RateLimitGrant, RateLimited> {
-        self.activity.count_request(&account.id);
         let settable = self.settable.load();
         if !settable.plan_rates {
             return Ok(RateLimitGrant(None));
@@ -156,7 +155,7 @@ impl RateLimits {
         self.forget_idle(&settable);
         let taken = self.rate(&settable, action, account).take(&account.id);
         if taken.is_err() {
-            self.activity.count_rejection(&account.id);
+            self.rejections.count(&account.id);
         }
         taken
     }

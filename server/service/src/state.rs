@@ -106,8 +106,8 @@ impl AppState {
         rng: Arc<dyn Rng>,
     ) -> Result<Self, CatalogError> {
         let catalog = Catalog::open(store.clone(), clock.clone(), rng.clone())?;
-        let conduct = catalog.account_activity().clone();
-        let allowances = RateLimits::new(&config, clock.clone(), &*rng, conduct);
+        let rejections = catalog.rate_limit_rejections().clone();
+        let allowances = RateLimits::new(&config, clock.clone(), &*rng, rejections);
         match catalog.tokens().renew_keys() {
             // Files can be delivered even from a full disk; the key is created later.
             Err(CatalogError::Store(error)) => {

@@ -18,8 +18,8 @@ struct World {
 
 fn world(config: &Config) -> World {
     let clock = Arc::new(SimClock::at(1_700_000_000_000));
-    let conduct = Arc::new(AccountActivity::new(clock.clone()));
-    let allowances = RateLimits::new(config, clock.clone(), &SeededRng::new(5), conduct);
+    let rejections = Arc::new(RateLimitRejections::new(clock.clone()));
+    let allowances = RateLimits::new(config, clock.clone(), &SeededRng::new(5), rejections);
     let account = Account {
         id: AccountId::parse("annannannannanna").unwrap(),
         name: AccountName::parse("ann").unwrap(),
@@ -211,29 +211,6 @@ proptest! {
             now_ms += wait_ms * 7;
         }
     }
-}
-
-/// Prints the cost of the hot path: `cargo test -p server -- --ignored --nocapture nanoseconds`.
-#[test]
-#[ignore = "a measurement"]
-#[allow(clippy::disallowed_methods, reason = "it measures real time")]
-fn bench_nanoseconds_per_request_by_ip() {
-    let clock: Arc<dyn Clock> = Arc::new(engine::clock::SystemClock::new());
-    let conduct = Arc::new(AccountActivity::new(clock.clone()));
-    let world = world(&Config::default());
-    let allowances =
-        RateLimits::new(&Config::default(), clock, &SeededRng::new(1), conduct.clone());
-    let count = 2_000_000;
-    let each = |what: &str, work: &dyn Fn(u32)| {
-        let began = std::time::Instant::now();
-        (0..count).for_each(work);
-        println!("{what}: {} ns", began.elapsed().as_nanos() / u128::from(count));
-    };
-    each("one address", &|_| drop(allowances.charge_request(address(1))));
-    each("a hundred addresses", &|at| drop(allowances.charge_request(address(at % 100))));
-    each("a flood of addresses", &|at| drop(allowances.charge_request(address(at))));
-    each("loopback", &|_| drop(allowances.charge_request(Ipv4Addr::LOCALHOST.into())));
-    each("conduct of an account", &|_| conduct.count_request(&world.account.id));
 }
 
 #[test]
