@@ -8,11 +8,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::{Request, Response};
-use protocol::error::{ApiError, ErrorFormat};
+use protocol::error::{ApiError, accepts_problem_json};
 use service::finish_response::finish_response;
 use service::state::AppState;
 
-use crate::routes::{Endpoint, RouteTable};
+use crate::routes::{Endpoint, Responder, Route, RouteTable};
 
 /// Admin service without a socket. Cheap to clone.
 #[derive(Clone)]
@@ -30,16 +30,16 @@ impl AdminService {
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, _) = request.into_parts();
         let id = self.state.request_ids.next();
-        let format = ErrorFormat::from_headers(&head.headers, Some(id));
+        let wants_problem_json = accepts_problem_json(&head.headers);
         let (method, uri) = (head.method.clone(), head.uri.clone());
         let response = match self.routes.find(&method, uri.path()) {
-            Endpoint::Own(route, _) => {
+            Endpoint::Route(Route { responder: Responder::Handler(handler), .. }, _) => {
                 let request = Request::from_parts(head, Body::empty());
-                (route.handler)(self.state.clone(), request).await
+                handler(self.state.clone(), request).await
             }
             Endpoint::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
             _ => ApiError::not_found().into_response(),
         };
-        finish_response(&method, uri.path(), id, format, response)
+        finish_response(&method, uri.path(), id, wants_problem_json, response)
     }
 }

@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use listener::ip_network::any_contains;
 use listener::trusted_proxies::{apply_forwarded_for, client_ip};
-use protocol::error::{ApiError, ErrorFormat};
+use protocol::error::{ApiError, accepts_problem_json};
 use protocol::object_path::ObjectPath;
 use protocol::reserved_paths::is_dashboard_path;
 use protocol::response_headers::{allow_no_origin, preflight_response};
@@ -30,7 +30,7 @@ use usage::rejection::{AuthFailure, Limited};
 use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
 use usage::spans::{RequestSpan, record_request, record_response, record_route};
 
-use crate::routes::{Endpoint, Entry, Route, RouteTable, is_reserved_path};
+use crate::routes::{Endpoint, Entry, Responder, Route, RouteTable, is_reserved_path};
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl HttpService {
         let entry = self.routes.entry(&self.state, &head);
         let context = self.context(&head, &entry, began_us);
         match entry {
-            Entry::Delivery(target) => {
+            Entry::Delivery(_, target) => {
                 drop(body);
                 let response = match self.charge_address(&head.extensions).and(target) {
                     Ok(target) => {
@@ -95,12 +95,15 @@ impl HttpService {
     /// Reads what is known of a request from its head.
     fn context(&self, head: &Parts, entry: &Entry<'_>, began_us: u64) -> RequestContext {
         let id = self.state.request_ids.next();
-        let operation = entry.operation(head);
+        let operation = entry.operation();
         let bucket = self.bucket(head, entry);
         record_request(operation.name(), bucket.as_ref().map(|bucket| bucket.name.as_str()), id);
+        if let Some(route) = entry.route() {
+            record_route(route.path);
+        }
         RequestContext {
             id,
-            error_format: ErrorFormat::from_headers(&head.headers, Some(id)),
+            wants_problem_json: accepts_problem_json(&head.headers),
             began_us,
             operation,
             cors: CorsHeaders::of(head, bucket.as_ref(), entry.is_of_file()),
@@ -111,12 +114,12 @@ impl HttpService {
     /// Returns the bucket that the path of a request names, if it exists.
     fn bucket(&self, head: &Parts, entry: &Entry<'_>) -> Option<Arc<Bucket>> {
         let path = match entry {
-            Entry::Delivery(Ok(target)) | Entry::Endpoint(Endpoint::Object(_, Ok(target))) => {
+            Entry::Delivery(_, Ok(target))
+            | Entry::Endpoint(Endpoint::Route(_, RoutedPath::Object(Ok(target)))) => {
                 return self.state.catalog.buckets().get(&target.bucket);
             }
-            #[cfg(feature = "s3")]
-            Entry::Endpoint(Endpoint::Signed(path)) => path,
-            Entry::Endpoint(Endpoint::Own(..)) => return None,
+            Entry::Endpoint(Endpoint::Route(_, RoutedPath::Gateway(path))) => path,
+            Entry::Endpoint(Endpoint::Route(_, RoutedPath::Own(_))) => return None,
             _ => head.uri.path(),
         };
         // The path after the bucket is invalid or irrelevant.
@@ -139,7 +142,8 @@ impl HttpService {
         body: Body,
     ) -> Response<MeteredBody> {
         let (method, uri) = (head.method.clone(), head.uri.clone());
-        let is_for_own_pages = !endpoint.is_signed() && is_dashboard_path(uri.path());
+        let is_signed = matches!(endpoint, Endpoint::Route(_, RoutedPath::Gateway(_)));
+        let is_for_own_pages = !is_signed && is_dashboard_path(uri.path());
         let counters = context.bucket.as_ref().map(|bucket| &bucket.traffic);
         let meter = RequestMeter::new(counters, self.state.metrics.local_shard());
         let is_upload = context.operation.is_upload(&method);
@@ -172,36 +176,30 @@ impl HttpService {
         {
             return error.into_response();
         }
-        let request = |mut head: Parts, body, path| {
-            head.extensions.insert(RoutedContext::new(context.id, meter.clone(), path));
-            Request::from_parts(head, meter.wrap_request_body(body))
-        };
         match endpoint {
-            #[cfg(feature = "s3")]
-            Endpoint::Signed(path) => {
-                let request = request(head, body, RoutedPath::Gateway);
-                Box::pin(self.gateway.handle(request, &path)).await
-            }
-            #[cfg(feature = "s3")]
-            Endpoint::S3Form => {
-                let request = request(head, body, RoutedPath::Gateway);
-                Box::pin(self.gateway.answer_form(request)).await
+            Endpoint::Route(route, path) => {
+                let (mut head, body) = (head, meter.wrap_request_body(body));
+                head.extensions.insert(RoutedContext::new(context, meter.clone(), path));
+                self.respond(route, Request::from_parts(head, body)).await
             }
             Endpoint::Preflight(allow) => preflight(&head, &context.cors, allow),
-            Endpoint::Object(route, target) => {
-                self.admit(route, request(head, body, RoutedPath::Object(target))).await
-            }
-            Endpoint::Own(route, params) => {
-                self.admit(route, request(head, body, RoutedPath::Own(params))).await
-            }
             Endpoint::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
             Endpoint::NotFound => ApiError::not_found().into_response(),
         }
     }
 
-    async fn admit(&self, route: &'static Route, request: Request<Body>) -> Response<Body> {
-        record_route(route.path);
-        admit(self.state.clone(), route.access, request, route.handler).await
+    /// Responds to the request of a route. Deliveries do not come here.
+    async fn respond(&self, route: &'static Route, request: Request<Body>) -> Response<Body> {
+        match route.responder {
+            Responder::Handler(handler) => {
+                admit(self.state.clone(), route.access, request, handler).await
+            }
+            #[cfg(feature = "s3")]
+            Responder::Gateway => Box::pin(self.gateway.handle(request)).await,
+            #[cfg(feature = "s3")]
+            Responder::GatewayForm => Box::pin(self.gateway.answer_form(request)).await,
+            _ => ApiError::not_found().into_response(),
+        }
     }
 
     /// Completes a response, and counts it.
@@ -213,8 +211,9 @@ impl HttpService {
         response: Response<Body>,
         traffic: Arc<BucketCounters>,
     ) -> Response<MeteredBody> {
-        let format = context.error_format;
-        let mut response = finish_response(method, uri.path(), context.id, format, response);
+        let wants_problem_json = context.wants_problem_json;
+        let mut response =
+            finish_response(method, uri.path(), context.id, wants_problem_json, response);
         context.cors.write(response.headers_mut());
         traffic.count_response(response.status(), self.state.clock.unix_ms());
         record_response(response.status());

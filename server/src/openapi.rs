@@ -26,7 +26,7 @@ use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::handlers::{docs, presign};
-use crate::routes::{EndpointsDocument, MetricsDocument};
+use crate::routes::EndpointsDocument;
 
 const ABOUT: &str = "Object storage and image CDN for a single server. Errors are JSON with `success: false`, a \
     message in `error`, and a machine-readable `code`. Every GET endpoint also supports HEAD, and every path \
@@ -87,7 +87,6 @@ struct DocumentBuilder;
 impl Modify for DocumentBuilder {
     fn modify(&self, document: &mut OpenApi) {
         document.merge(EndpointsDocument::openapi());
-        document.merge(MetricsDocument::openapi());
         success::complete(document);
         document.info.license = Some(License::new("MIT OR Apache-2.0"));
         document.info.contact = None;

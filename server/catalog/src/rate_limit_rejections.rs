@@ -1,7 +1,7 @@
 //! Requests that the rate limit of an account rejected, today and yesterday (UTC), for fair use.
 //!
-//! In memory only: a restart loses evidence, in favor of the account. Guarantees: memory is bounded by the accounts with
-//! rejections on these two days. Non-goals: the limits, and requests that were not rejected (`usage_history`).
+//! In memory only: a restart loses evidence, in favor of the account. Guarantees: memory is bounded by the accounts
+//! with rejections on these two days. Non-goals: the limits, and requests that were not rejected (`usage_history`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

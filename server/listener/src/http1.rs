@@ -56,9 +56,7 @@ where
         request.extensions_mut().insert(peer);
         let answer = match check_header_count(&request).and_then(|()| check_host(&request)) {
             Ok(()) => Ok(service.call(request)),
-            Err(refusal) => {
-                Err(refusal.response(&ErrorFormat::from_headers(request.headers(), None)))
-            }
+            Err(refusal) => Err(refusal.response(&ErrorFormat::from_headers(request.headers()))),
         };
         let (exchange, stop_seen) = (shared.clone(), stop_seen.clone());
         async move {

@@ -86,13 +86,12 @@ where
         let open = OpenRequest::begin(&shared);
         request.extensions_mut().insert(peer);
         let asks_only = is_safe_without_body(&request);
-        let answer =
-            match check_header_count(&request).and_then(|()| normalize_authority(&mut request)) {
-                Ok(()) => Ok(service.call(request)),
-                Err(refusal) => {
-                    Err(refusal.response(&ErrorFormat::from_headers(request.headers(), None)))
-                }
-            };
+        let answer = match check_header_count(&request)
+            .and_then(|()| normalize_authority(&mut request))
+        {
+            Ok(()) => Ok(service.call(request)),
+            Err(refusal) => Err(refusal.response(&ErrorFormat::from_headers(request.headers()))),
+        };
         async move {
             let response = match answer {
                 // Resetting a request drops its response, in hyper as well.

@@ -54,13 +54,17 @@ pub struct ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// Reads the request headers.
-    pub fn from_headers(headers: &HeaderMap, request_id: Option<RequestId>) -> Self {
-        let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
-        let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
-        let problem_json = headers.get_all(header::ACCEPT).iter().any(asks);
-        Self { request_id, problem_json }
+    /// Reads the headers of a request without an id.
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        Self { request_id: None, problem_json: accepts_problem_json(headers) }
     }
+}
+
+/// Returns whether a client accepts `application/problem+json`.
+pub fn accepts_problem_json(headers: &HeaderMap) -> bool {
+    let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
+    let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
+    headers.get_all(header::ACCEPT).iter().any(asks)
 }
 
 const PROBLEM_JSON: &str = "application/problem+json";
@@ -342,7 +346,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let accept = HeaderValue::from_static("text/html, Application/Problem+JSON;q=0.5");
         headers.insert(header::ACCEPT, accept);
-        let asked = ErrorFormat::from_headers(&headers, Some(REQUEST_ID));
+        let asked = ErrorFormat::from_headers(&headers);
         let response = ApiError::overloaded(0).response(&asked);
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
         assert_eq!(response.headers()["retry-after"], "1");

@@ -79,11 +79,12 @@ impl From<ApiError> for Rejected {
     }
 }
 
-/// Returns whether a request may be an S3 form: one for a bucket, without any credential in its head.
-pub fn is_form_upload(app: &AppState, head: &Parts) -> bool {
+/// Returns the path, in path style, of a request that may be an S3 form: one for a bucket, without any credential in
+/// its head.
+pub fn form_path(app: &AppState, head: &Parts) -> Option<String> {
     let Parts { method, uri, headers, .. } = head;
     if method != Method::POST || uri.query().is_some() {
-        return false;
+        return None;
     }
     let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_form = content_type
@@ -92,15 +93,17 @@ pub fn is_form_upload(app: &AppState, head: &Parts) -> bool {
         let source = RequestOrigin::from_headers(method, headers, uri);
         app.session_cookie.read(headers).is_some() && source.allows_cookies(method)
     };
-    is_form
-        && bucket_in(app, headers, uri).is_some()
-        && !headers.contains_key(header::AUTHORIZATION)
-        && !presents_key(headers, &protocol::query::Query::from_uri(uri))
-        && !has_session()
+    let is_anonymous = || {
+        !headers.contains_key(header::AUTHORIZATION)
+            && !presents_key(headers, &protocol::query::Query::from_uri(uri))
+            && !has_session()
+    };
+    let bucket = bucket_in(app, headers, uri).filter(|_| is_form && is_anonymous())?;
+    Some(format!("/{bucket}"))
 }
 
 /// Returns the bucket of a path `/{bucket}`, or of the host for a path `/`.
-pub(super) fn bucket_in(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Option<String> {
+fn bucket_in(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let path = uri.path().trim_matches('/');
     let name = match path {
         "" => {
@@ -113,9 +116,10 @@ pub(super) fn bucket_in(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Optio
     parse_bucket_name(&name).is_ok().then_some(name)
 }
 
-/// Stores the file of a form.
+/// Stores the file of a form for a bucket.
 pub(super) async fn post(
     app: &AppState,
+    bucket: &str,
     head: &Parts,
     body: Body,
 ) -> Result<Response<Bytes>, Rejected> {
@@ -130,10 +134,9 @@ pub(super) async fn post(
         let message = "A form must have one file, in the field \"file\" after all other fields";
         return Err(s3_error(S3ErrorCode::InvalidArgument, message).into());
     };
-    let bucket = bucket_in(app, &head.headers, &head.uri).ok_or_else(ApiError::bucket_not_found)?;
     insert_file_name(&mut fields, &file_name);
-    let (caller, policy) = authorize(app, head, &bucket, &fields)?;
-    Ok(store(app, &caller, &bucket, &fields, &policy, form).await?)
+    let (caller, policy) = authorize(app, head, bucket, &fields)?;
+    Ok(store(app, &caller, bucket, &fields, &policy, form).await?)
 }
 
 /// Returns the error of trug's own API for an upload without a credential.

@@ -76,7 +76,7 @@ use usage::rejection::AuthFailure;
 use self::access::{S3Authorizer, S3SecretProvider};
 use self::errors::to_s3_error;
 use self::form_upload::Rejected;
-pub use self::form_upload::is_form_upload;
+pub use self::form_upload::form_path;
 use self::framing::{AwsChunkedBody, ChunkSigning};
 use self::operations::Operations;
 use self::reads::{Status, UnquotedEtag};
@@ -106,8 +106,10 @@ impl NameValidation for AnyBucketName {
     }
 }
 
-fn request_id(head: &Parts) -> String {
-    RoutedContext::find(&head.extensions).map(|it| it.id().to_string()).unwrap_or_default()
+/// Returns the path of a request in path style, and its id.
+fn path_and_id(head: &Parts) -> (String, String) {
+    let context = RoutedContext::find(&head.extensions);
+    context.map(|it| (it.gateway_path().to_owned(), it.id().to_string())).unwrap_or_default()
 }
 
 impl S3Gateway {
@@ -124,22 +126,22 @@ impl S3Gateway {
         Self { app, service: builder.build() }
     }
 
-    /// Handles a signed request with this path, in path style.
-    pub async fn handle(&self, request: Request<Body>, path: &str) -> Response<Body> {
+    /// Handles a signed request.
+    pub async fn handle(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let request_id = request_id(&head);
+        let (path, request_id) = path_and_id(&head);
         let answer = self.answer_unnamed(head, body).await;
-        completed(answer, path, &request_id)
+        completed(answer, &path, &request_id)
     }
 
     /// Handles a request that may be an S3 form.
     pub async fn answer_form(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let request_id = request_id(&head);
+        let (path, request_id) = path_and_id(&head);
         let address = client_ip(&head.extensions);
         let source = RequestOrigin::from_headers(&head.method, &head.headers, &head.uri);
-        let bucket = form_upload::bucket_in(&self.app, &head.headers, &head.uri);
-        let mut answer = match form_upload::post(&self.app, &head, body).await {
+        let bucket = path.trim_start_matches('/');
+        let mut answer = match form_upload::post(&self.app, bucket, &head, body).await {
             Ok(stored) => stored.map(Answered::Whole),
             Err(Rejected::Native(error)) => return error.into_response(),
             Err(Rejected::S3(error)) => {
@@ -151,7 +153,7 @@ impl S3Gateway {
             }
         };
         add_default_headers(answer.headers_mut());
-        completed(answer, &format!("/{}", bucket.unwrap_or_default()), &request_id)
+        completed(answer, &path, &request_id)
     }
 
     /// Charges a wrong secret to the client address.

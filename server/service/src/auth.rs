@@ -309,7 +309,9 @@ impl Caller {
         scope: Scope,
     ) -> Result<Arc<Bucket>, ApiError> {
         self.check_key(name, scope)?;
-        let bucket = catalog.buckets().get(name).ok_or_else(ApiError::bucket_not_found)?;
+        let of_path = self.request.as_ref().and_then(|request| request.bucket(name)).cloned();
+        let bucket = of_path.or_else(|| catalog.buckets().get(name));
+        let bucket = bucket.ok_or_else(ApiError::bucket_not_found)?;
         self.authorize(catalog, &bucket, scope)?;
         Ok(bucket)
     }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use catalog::Bucket;
+use engine::BucketName;
 use http::Extensions;
 use http::request::Parts;
-use protocol::error::{ApiError, ErrorFormat};
+use protocol::error::ApiError;
 use protocol::object_path::ObjectPath;
 use protocol::request_id::RequestId;
 use usage::operation::Operation;
@@ -23,7 +24,8 @@ use crate::state::AppState;
 /// Context of every request.
 pub struct RequestContext {
     pub id: RequestId,
-    pub error_format: ErrorFormat,
+    /// Whether the client accepts errors as `application/problem+json`.
+    pub wants_problem_json: bool,
     /// Monotonic time of the arrival, in microseconds.
     pub began_us: u64,
     pub operation: Operation,
@@ -38,6 +40,7 @@ pub struct RoutedContext(Arc<Inner>);
 
 struct Inner {
     id: RequestId,
+    bucket: Option<Arc<Bucket>>,
     meter: RequestMeter,
     path: RoutedPath,
 }
@@ -48,8 +51,8 @@ pub enum RoutedPath {
     Object(Result<ObjectPath, ApiError>),
     /// Parameters of one of the server's own paths.
     Own(PathParams),
-    /// Path of a request to the S3 gateway.
-    Gateway,
+    /// Path of a request to the S3 gateway, in path style.
+    Gateway(String),
 }
 
 impl fmt::Debug for RoutedContext {
@@ -60,8 +63,9 @@ impl fmt::Debug for RoutedContext {
 
 impl RoutedContext {
     /// Creates the context of a request whose path names `path`.
-    pub fn new(id: RequestId, meter: RequestMeter, path: RoutedPath) -> Self {
-        Self(Arc::new(Inner { id, meter, path }))
+    pub fn new(context: &RequestContext, meter: RequestMeter, path: RoutedPath) -> Self {
+        let (id, bucket) = (context.id, context.bucket.clone());
+        Self(Arc::new(Inner { id, bucket, meter, path }))
     }
 
     /// Returns the context of a request; `None` for deliveries.
@@ -76,6 +80,19 @@ impl RoutedContext {
 
     pub fn id(&self) -> RequestId {
         self.0.id
+    }
+
+    /// Returns the bucket that the path names, if it has this name and exists.
+    pub fn bucket(&self, name: &BucketName) -> Option<&Arc<Bucket>> {
+        self.0.bucket.as_ref().filter(|bucket| bucket.name == *name)
+    }
+
+    /// Returns the path of a request to the S3 gateway, in path style; empty for other requests.
+    pub fn gateway_path(&self) -> &str {
+        match &self.0.path {
+            RoutedPath::Gateway(path) => path,
+            RoutedPath::Object(_) | RoutedPath::Own(_) => "",
+        }
     }
 
     fn params(&self) -> Result<&PathParams, ApiError> {

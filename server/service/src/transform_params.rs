@@ -20,6 +20,13 @@ const DENSITY: &[&str] = &["dpr"];
 /// Maximum device pixel ratio.
 const DENSITY_MAX: f64 = 10.0;
 
+/// Returns whether a query string has one of the parameters.
+pub fn has_transform_params(query: &str) -> bool {
+    let all = [FORMAT, WIDTH, HEIGHT, QUALITY, FIT, DENSITY];
+    let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
+    names.any(|name| all.iter().any(|some| some.contains(&name)))
+}
+
 /// Parses the transform options of a request; the default without parameters.
 pub fn transform_params(query: &Query, headers: &HeaderMap) -> Result<TransformOptions, ApiError> {
     let density = match query.string(DENSITY)? {
@@ -95,15 +102,16 @@ fn density(text: &str) -> Result<f64, ApiError> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
-    use usage::operation::Operation;
 
     use super::*;
 
     #[test]
     fn transform_params_are_recognized() {
-        for name in [FORMAT, WIDTH, HEIGHT, QUALITY, FIT, DENSITY].concat() {
-            let operation = Operation::for_delivery(Some(&format!("a=b&{name}=1")));
-            assert_eq!(operation, Operation::Picture, "{name}");
+        for query in ["w=3", "v=3&format=webp", "dpr"] {
+            assert!(has_transform_params(query), "{query}");
+        }
+        for query in ["", "v=3", "download", "xwidth=3&token=w"] {
+            assert!(!has_transform_params(query), "{query}");
         }
     }
 
