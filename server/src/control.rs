@@ -3,7 +3,7 @@
 //! The socket is a file in the data folder that only its owner may open; a client that can open it is the operator. It
 //! speaks HTTP: an [`AdminRequest`] as JSON in a POST, an [`AdminResponse`] or an error in the response. A long request
 //! is answered with a stream of lines, each one JSON document: `{"progress":...}` repeatedly, then `{"reply":...}` or
-//! `{"error":...,"code":...}`. Guarantees: at most [`limits::control::CONNECTIONS_MAX`] requests at once, of bounded
+//! `{"error":...,"code":...}`. Guarantees: at most [`limits::control_socket::CONNECTIONS_MAX`] requests at once, of bounded
 //! size, and one long one; a client that disconnects, and a server that stops, cancel the long work; a socket that a
 //! killed server left behind is replaced. Non-goals: the operations themselves.
 
@@ -109,7 +109,7 @@ impl ControlSocket {
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Shutdown>) {
         let operator = ControlContext { app, channels: Arc::default() };
         let service = service_fn(move |request| answer(operator.clone(), request));
-        let connections_max = limits::control::CONNECTIONS_MAX;
+        let connections_max = limits::control_socket::CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
         accept(self.listener, service, options, stop).await;
         drop(self.file);
@@ -215,7 +215,7 @@ async fn send_request(
     if status == StatusCode::OK && is_long {
         return read_lines(response.into_body(), watch).await;
     }
-    let body = Limited::new(response.into_body(), limits::control::REPLY_BYTES_MAX);
+    let body = Limited::new(response.into_body(), limits::control_socket::REPLY_BYTES_MAX);
     let body = body.collect().await.map_err(broken)?.to_bytes();
     if status == StatusCode::OK {
         return serde_json::from_slice(&body).map_err(broken);
@@ -248,7 +248,7 @@ async fn read_lines(
                 }
             }
         }
-        if unread.len() > limits::control::REPLY_BYTES_MAX {
+        if unread.len() > limits::control_socket::REPLY_BYTES_MAX {
             return Err(broken("the response is too long"));
         }
     }
@@ -302,7 +302,7 @@ async fn perform(
     if request.method() != Method::POST {
         return Err(ApiError::method_not_allowed("POST"));
     }
-    const BYTES_MAX: usize = limits::control::REQUEST_BYTES_MAX;
+    const BYTES_MAX: usize = limits::control_socket::REQUEST_BYTES_MAX;
     let channel = request.headers().get(channels::HEADER).cloned();
     let body = Limited::new(request.into_body(), BYTES_MAX).collect().await;
     let body = body.map_err(|_| ApiError::file_too_large(BYTES_MAX as u64))?.to_bytes();

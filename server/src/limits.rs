@@ -1,7 +1,7 @@
 //! Limits of the endpoints and of maintenance, each with its source where it has one (`service::limits`). Sizes are in
 //! bytes.
 
-pub mod control;
+pub mod control_socket;
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! short request that fails changes nothing; a cancelled long one leaves the store consistent. Non-goals:
 //! authentication; every caller is the operator.
 
-mod audit;
+mod audit_view;
 mod backup;
 mod compaction;
 mod folder_stats;
@@ -14,9 +14,9 @@ mod reply;
 mod settings;
 mod standing;
 mod stats;
-mod storage;
+mod storage_view;
 mod versions;
-mod webhooks;
+mod webhook_requests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +33,9 @@ use jobs::fair_use;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 
-pub use self::audit::{ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit};
+pub use self::audit_view::{
+    ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit,
+};
 pub use self::backup::BackedUpView;
 pub use self::compaction::{
     CandidateView, CompactedView, CompactionParams, RefusedSegmentView, SelectionView, StepView,
@@ -61,13 +63,13 @@ pub use self::stats::{
     DamageView, FullView, HealthView, PlaceView, RetainedView, ScrubbedView, SegmentKindView,
     SegmentView, SegmentsView, StatsView,
 };
-pub use self::storage::{StorageView, storage};
+pub use self::storage_view::{StorageView, storage};
 use self::versions::HistoryQuery;
 pub use self::versions::{
     ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeleteSelector,
     UndeletedView, VersionView,
 };
-pub use self::webhooks::{
+pub use self::webhook_requests::{
     DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, DeadLettersView,
     WebhookCreatedView, WebhookDeletedView, WebhookRequest, WebhookSettings, WebhookTestedView,
     WebhookView, dead_letter_view, new_webhook, webhook_change, webhook_created_view, webhook_id,
@@ -438,7 +440,7 @@ pub fn execute(
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
             Ok(AdminResponse::ApiKey(api_key_view(catalog, &*catalog.api_keys().revoke(&id)?)))
         }
-        AdminRequest::Webhook(request) => webhooks::execute(catalog, request),
+        AdminRequest::Webhook(request) => webhook_requests::execute(catalog, request),
         AdminRequest::Object(request) => objects::execute(store, catalog, request, watch),
         AdminRequest::Stats { segments } => {
             Ok(AdminResponse::Stats(Box::new(stats::stats(store, catalog, segments)?)))

@@ -2,6 +2,8 @@
 //!
 //! Leftovers and paths are put together from pieces, so that this file does not contain them.
 
+use std::collections::BTreeMap;
+
 use crate::repository::{self, File};
 use crate::source;
 use crate::{expect_each, expect_none};
@@ -63,6 +65,10 @@ const LOWER_CASE_NAMES: &[&str] = &[
 const DRAWERS: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "base", "inner", "misc", "mod"];
 
+/// Base names that several files of a crate may have: conventions, and formats that are both decoded and encoded.
+const SHARED_BASE_NAMES: &[&str] =
+    &["lib", "main", "tests", "limits", "avif", "gif", "jpeg", "png", "webp"];
+
 /// Where `unsafe` may stand: the memory maps, the call that begins to write back, libaom, the option of the allocator,
 /// sockets that are inherited, the wrappers that the fuzzer's macro needs, and the test that shuts a file system down.
 const UNSAFE_FILES: &[&str] = &[
@@ -104,6 +110,11 @@ fn doc_comments_begin_with_their_subject() {
 #[test]
 fn file_names_are_descriptive() {
     expect_none(&check_file_names(&repository::files()));
+}
+
+#[test]
+fn base_names_are_unique_in_a_crate() {
+    expect_none(&check_base_names(&repository::files()));
 }
 
 #[test]
@@ -182,6 +193,22 @@ fn check_file_names(files: &[File]) -> Vec<String> {
                 complaints
                     .push(format!("{}: {component} says nothing: name the subject", file.path));
             }
+        }
+    }
+    complaints
+}
+
+fn check_base_names(files: &[File]) -> Vec<String> {
+    let mut known = BTreeMap::new();
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let Some((of_crate, path)) = file.path.split_once("/src/") else { continue };
+        let base_name = path.rsplit('/').next().unwrap_or(path);
+        if SHARED_BASE_NAMES.contains(&base_name.trim_end_matches(".rs")) {
+            continue;
+        }
+        if let Some(other) = known.insert((of_crate, base_name), &file.path) {
+            complaints.push(format!("{}: has the base name of {other}", file.path));
         }
     }
     complaints
@@ -331,6 +358,15 @@ fn file_name_check_detects_vague_names() {
         File::new("engine/src/utility_meter.rs", ""),
     ];
     expect_each(&check_file_names(&files), &["utils.rs", "common", "mod.rs"]);
+}
+
+#[test]
+fn base_name_check_detects_two_files_of_a_name() {
+    let paths = ["a/src/x/limits.rs", "a/src/limits.rs", "b/src/audit.rs", "a/src/audit.rs"];
+    let files = paths.map(|path| File::new(path, ""));
+    expect_none(&check_base_names(&files));
+    let files = ["a/src/x/audit.rs", "a/src/audit.rs"].map(|path| File::new(path, ""));
+    expect_each(&check_base_names(&files), &["a/src/audit.rs"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Guarantees: with `--json` stdout holds one JSON document and nothing else; no text can control the terminal; a
 //! reader that closes the pipe early is not a failure. Non-goals: the log.
 
-mod audit;
+mod audit_text;
 mod objects;
 mod table;
 mod versions;
@@ -23,7 +23,7 @@ use server::management::{
 
 use server::management::S3CredentialsView;
 
-use self::audit::{audit_note, audit_text};
+use self::audit_text::{audit_note, audit_text};
 pub(crate) use self::objects::objects_text;
 use self::objects::{folders_text, object_text, usage_text};
 use self::table::Show::{Cut, Date, Whole, Wide};

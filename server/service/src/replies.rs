@@ -7,7 +7,7 @@ mod delete;
 mod list;
 mod presign;
 mod search;
-mod upload;
+mod upload_reply;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -21,7 +21,7 @@ pub use self::delete::{DeleteReply, Truncation};
 pub use self::list::{ListReply, ListedObject};
 pub use self::presign::{PresignedUrlReply, TokenReply};
 pub use self::search::{SearchFile, SearchHit, SearchPage, SearchReply};
-pub use self::upload::{UploadReply, UploadedFile};
+pub use self::upload_reply::{UploadReply, UploadedFile};
 
 /// Successful response: `success: true` and the fields of the body, as [`Json`].
 #[derive(Clone, Copy, Debug)]

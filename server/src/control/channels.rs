@@ -90,7 +90,7 @@ impl Channels {
             }
         };
         let missing = |_| ApiError::bad_request(format!("The channel {name:?} was not opened"));
-        timeout(limits::control::CHANNEL_WAIT, taken).await.map_err(missing)
+        timeout(limits::control_socket::CHANNEL_WAIT, taken).await.map_err(missing)
     }
 
     async fn receive(&self, name: &str, mut body: IncomingBody) -> io::Result<()> {
@@ -119,7 +119,7 @@ impl Channels {
         tokio::spawn(async move {
             let _open = channels.insert(&name, channel);
             loop {
-                let mut piece = vec![0; limits::control::PIECE_BYTES];
+                let mut piece = vec![0; limits::control_socket::PIECE_BYTES];
                 let read = tokio::select! {
                     read = receiver.read(&mut piece) => read,
                     // The client disconnected. The request notices the closed pipe.

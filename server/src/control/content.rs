@@ -74,7 +74,7 @@ fn read_pieces(path: &Path, pieces: &mpsc::Sender<io::Result<Bytes>>) -> io::Res
         None => File::open(path)?,
     };
     loop {
-        let mut piece = vec![0; limits::control::PIECE_BYTES];
+        let mut piece = vec![0; limits::control_socket::PIECE_BYTES];
         match file.read(&mut piece) {
             Ok(0) => return Ok(()),
             Ok(count) => piece.truncate(count),

@@ -1,8 +1,8 @@
 //! NDJSON progress stream: response body of a long request.
 //!
 //! The work runs on the blocking pool and reports its progress; the body sends the latest progress every
-//! [`limits::control::PROGRESS_WAIT`], changed or not, and thereby detects a disconnected client. Guarantees: dropping
-//! the body, or stopping the server, cancels the work at its next report. Non-goals: the work.
+//! [`limits::control_socket::PROGRESS_WAIT`], changed or not, and thereby detects a disconnected client. Guarantees:
+//! dropping the body, or stopping the server, cancels the work at its next report. Non-goals: the work.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -51,7 +51,7 @@ impl ProgressBody {
                 },
             )
         });
-        let mut ticks = interval(limits::control::PROGRESS_WAIT);
+        let mut ticks = interval(limits::control_socket::PROGRESS_WAIT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { progress, ticks, work: Some(work) }
     }

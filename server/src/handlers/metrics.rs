@@ -13,7 +13,7 @@ use protocol::error::ApiError;
 use service::state::AppState;
 use usage::task::blocking;
 
-use crate::metrics;
+use crate::server_metrics;
 
 /// Returns Prometheus metrics. Requires the token of the setting `metrics_token`; 404 if not set.
 #[utoipa::path(
@@ -56,11 +56,11 @@ pub async fn metrics_unauthenticated(State(app): State<AppState>) -> Result<Resp
 }
 
 async fn answer(app: AppState) -> Result<Response, ApiError> {
-    let text = blocking(move || metrics::render(&app)).await?;
+    let text = blocking(move || server_metrics::render(&app)).await?;
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     let mut put = |name, value| headers.insert(name, HeaderValue::from_static(value));
-    put(header::CONTENT_TYPE, metrics::CONTENT_TYPE);
+    put(header::CONTENT_TYPE, server_metrics::CONTENT_TYPE);
     put(header::CACHE_CONTROL, "no-store");
     put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     Ok(response)

@@ -15,7 +15,7 @@
 
 mod params;
 mod sweep;
-mod work;
+mod upload_step;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -34,7 +34,7 @@ use utoipa::ToSchema;
 
 use self::params::CreateUploadParams;
 pub use self::sweep::{expire_uploads, run_expiry_loop};
-use self::work::{UploadSession, is_transient};
+use self::upload_step::{UploadSession, is_transient};
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
