@@ -58,6 +58,7 @@ pub mod record_kind;
 pub mod retained;
 pub mod scrub_result;
 pub mod segment_header;
+pub mod segment_id;
 pub mod segment_usage;
 pub mod store_file;
 pub mod usage;
@@ -68,7 +69,7 @@ mod testing;
 pub use self::applied_position::{APPLIED_POSITION_BYTES, AppliedPosition};
 pub use self::backup_file::{BACKUP_FILE, BackupFile};
 pub use self::big_footer::{BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer};
-pub use self::body::{BodyFault, block_addresses, block_count};
+pub use self::body::{BodyFault, block_addresses};
 pub use self::byte_codec::{ByteReader, ByteWriter};
 pub use self::checksum::{
     CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
@@ -91,14 +92,16 @@ pub use self::group_view::{GroupView, ScannedRecord, find_group_header, salvage}
 pub use self::malformed::Malformed;
 pub use self::object_meta::{ObjectFlags, ObjectMeta};
 pub use self::origin::{LsnRanges, Origin};
-pub use self::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, RecordContent, RecordOp};
+pub use self::record::{
+    HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, RecordContent, RecordOp, block_count,
+};
 pub use self::record_kind::RecordKind;
 pub use self::retained::{RETAINED_SEGMENT_BYTES, RetainedSegment};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
-    BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES,
-    SegmentClass, SegmentHeader, SegmentId, big_folder_number,
+    Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES, SegmentHeader,
 };
+pub use self::segment_id::{BIG_FOLDER_SEGMENTS, SegmentClass, SegmentId, big_folder_number};
 pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
 pub use self::store_file::{STORE_FILE_BYTES, StoreFile};
 pub use self::usage::{USAGE_BYTES, Usage};

@@ -13,6 +13,7 @@
 mod check;
 mod check_big;
 mod check_report;
+mod check_state;
 mod cross_check;
 mod finding;
 mod groups;
@@ -25,6 +26,7 @@ mod parallel_check;
 mod pipeline;
 mod repair;
 mod survey;
+mod suspect;
 
 pub use self::check::{CheckOptions, check};
 pub use self::check_report::Report;

@@ -7,6 +7,7 @@
 //! verified; memory is bounded by [`limits::VERSIONS_MAX`] versions. Concurrent writes are never overwritten.
 //! Non-goals: current objects (the index), and retention.
 
+mod deleted_filter;
 mod list_in_log_order;
 mod log_scan;
 mod noncurrent;
@@ -15,11 +16,12 @@ mod undelete;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use self::deleted_filter::{DeletedFilter, LsnRange};
 pub(crate) use self::list_in_log_order::list_in_log_order;
 pub use self::list_in_log_order::{LogScanCursor, NoncurrentLogPage};
 pub(crate) use self::log_scan::LogReader;
 use self::log_scan::{LogRecord, LogScan, verify};
-pub use self::noncurrent::{DeletedFilter, LsnRange, NoncurrentFilter, NoncurrentPage};
+pub use self::noncurrent::{NoncurrentFilter, NoncurrentPage};
 pub(crate) use self::noncurrent::{
     is_current_again, list_noncurrent, may_be_recoverable, newest_deleted_versions,
     noncurrent_version,

@@ -22,6 +22,7 @@ mod head_reader;
 mod open_segment;
 mod record_cursor;
 mod reported_corruption;
+mod retained_files;
 mod retention;
 mod seal;
 mod set;

@@ -18,7 +18,7 @@ use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::Checksum;
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 
 /// Size of the encoded value in bytes.
 pub const APPLIED_POSITION_BYTES: usize = 56;

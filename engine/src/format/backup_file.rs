@@ -23,7 +23,8 @@ use uuid::Uuid;
 use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
-use super::segment_header::{Predecessor, SegmentId};
+use super::segment_header::Predecessor;
+use super::segment_id::SegmentId;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 
 /// File name, in the root of the folder.

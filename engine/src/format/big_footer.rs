@@ -16,10 +16,10 @@
 //! Guarantees: body length and file length determine each other.
 //! Non-goals: the owner of the body. A record in the log names it; without one the segment is an orphan.
 
-use super::body::block_count;
 use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, DiskAddress, compare};
 use super::malformed::Malformed;
+use super::record::block_count;
 use super::segment_header::SEGMENT_HEADER_BYTES;
 use crate::limits;
 

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use super::checksum::{CheckClass, DiskAddress};
-use super::record::{Record, RecordContent, RecordOp};
+use super::record::{Record, RecordContent, RecordOp, block_count};
 use crate::limits;
 
 const BLOCK: u64 = limits::BLOCK_BYTES as u64;
@@ -25,11 +25,6 @@ pub struct BodyFault {
     pub lsn: u64,
     /// Offset of the block in the file.
     pub offset: u64,
-}
-
-/// Returns the number of blocks of a body of `bytes`.
-pub fn block_count(bytes: u64) -> u64 {
-    bytes.div_ceil(BLOCK)
 }
 
 /// Returns the blocks of a body that begins at `body`: the byte range of each in the body, and its disk

@@ -17,7 +17,7 @@
 //! Non-goals: the reaction to a mismatch.
 
 use super::malformed::Malformed;
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 
 /// Encoded size of a disk address in bytes.
 pub const DISK_ADDRESS_BYTES: usize = 24;

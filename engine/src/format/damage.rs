@@ -23,7 +23,7 @@ use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::record::{Record, RecordOp};
-use super::segment_header::{SegmentClass, SegmentId};
+use super::segment_id::{SegmentClass, SegmentId};
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 

@@ -32,7 +32,7 @@ use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
 use super::record::RecordContent;
 use super::record_kind::RecordKind;
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 use crate::limits;
 
 /// Size of the checksum at the end of every index value.
@@ -228,7 +228,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::segment_header::SEGMENT_ID_MAX;
+    use crate::format::segment_id::SEGMENT_ID_MAX;
     use crate::format::testing::assert_every_byte_is_checked;
 
     fn entry(content: EntryContent) -> Entry {

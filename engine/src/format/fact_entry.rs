@@ -60,7 +60,7 @@ const FIXED_BYTES_MAX: usize = 2 * 10 + 2 * 5 + ENTRY_CHECK_BYTES;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::segment_header::SegmentId;
+    use crate::format::segment_id::SegmentId;
     use crate::format::testing::assert_every_byte_is_checked;
 
     #[test]

@@ -16,7 +16,7 @@ use super::group::{
     FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_TRAILER_BYTES, GroupHeader,
 };
 use super::record::{Record, RecordOp};
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 
 /// Maximum size of a body piece that is copied next to its head: one write instead of three.
 pub const COPY_BYTES_MAX: usize = 4_096;

@@ -20,9 +20,8 @@ use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::record::take_segments;
-use super::segment_header::{
-    SEGMENT_HEADER_COPY_BYTES, SEGMENT_HEADER_FIELD_BYTES, SegmentHeader, SegmentId,
-};
+use super::segment_header::{SEGMENT_HEADER_COPY_BYTES, SEGMENT_HEADER_FIELD_BYTES, SegmentHeader};
+use super::segment_id::SegmentId;
 use crate::limits;
 
 /// Size of the fixed part of an origin.

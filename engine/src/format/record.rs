@@ -39,13 +39,12 @@
 //! what decodes encodes to the same bytes.
 //! Non-goals: groups, files, precedence between records.
 
-use super::body::block_count;
 use super::byte_codec::{ByteReader, ByteWriter, overwrite_u32};
 use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
 use super::record_kind::RecordKind;
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 
@@ -491,6 +490,11 @@ fn u16_of(length: usize) -> u16 {
 
 fn u8_of(length: usize) -> u8 {
     u8::try_from(length).unwrap_or(u8::MAX)
+}
+
+/// Returns the number of blocks of a body of `bytes`.
+pub fn block_count(bytes: u64) -> u64 {
+    bytes.div_ceil(limits::BLOCK_BYTES as u64)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 
 /// Size of the encoded value in bytes.
 pub const RETAINED_SEGMENT_BYTES: usize = 20;

@@ -19,7 +19,7 @@ use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::record::Record;
-use super::segment_header::SegmentClass;
+use super::segment_id::SegmentClass;
 
 /// Size of the encoded value in bytes.
 pub const SEGMENT_USAGE_BYTES: usize = 56;

@@ -3,7 +3,7 @@
 //! Non-goals: anything outside `cfg(test)`.
 
 use super::checksum::{DiskAddress, SegmentContext};
-use super::segment_header::SegmentId;
+use super::segment_id::SegmentId;
 
 /// Returns the segment part of test addresses.
 pub(super) fn context() -> SegmentContext {

@@ -9,22 +9,17 @@
 //! Guarantees: the disk is not changed, because the view cannot change it.
 //! Non-goals: the checks themselves.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::check_report::Report;
-use super::finding::{Finding, Remedy, Severity};
-use super::groups::Suspect;
-use super::index_check::IndexFaults;
-use super::name_state::Gaps;
-use super::survey::StoreSurvey;
+use super::check_state::{Check, Root};
+use super::finding::{Remedy, Severity};
 use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};
-use crate::format::{SegmentId, SegmentUsage};
-use crate::index::{INDEX_FILE, Index};
+use crate::index::INDEX_FILE;
 use crate::limits;
 use crate::name::BucketName;
-use crate::progress::{ProgressCallback, WorkProgress};
+use crate::progress::ProgressCallback;
 use crate::recovery::STORE_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER};
 use crate::store::Environment;
@@ -64,11 +59,9 @@ pub fn check(
     let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(Arc::clone(disk)));
     let view = Environment { disk: Arc::clone(&private), ..surroundings.clone() };
     let root = Root { disk: private, deep: options.deep, index: None, applied_lsn: 0 };
-    let mut check = Check {
-        derived_bucket: options.derived_bucket,
-        workers: options.workers.clamp(1, limits::FSCK_WORKERS_MAX),
-        ..root.check(watch)
-    };
+    let mut check = root.check(watch);
+    check.derived_bucket = options.derived_bucket;
+    check.workers = options.workers.clamp(1, limits::FSCK_WORKERS_MAX);
     check.run(&view)?;
     check.report.took_ms = surroundings.clock.monotonic_ms().saturating_sub(started_ms);
     let report = check.report;
@@ -94,132 +87,7 @@ fn require_store(disk: &dyn Disk) -> Result<()> {
     Err(Error::NotAStore("the folder contains no store".to_owned()))
 }
 
-/// State of a running check.
-pub(super) struct Check<'a, 'w> {
-    pub(super) disk: Arc<dyn Disk>,
-    pub(super) deep: bool,
-    pub(super) derived_bucket: Option<BucketName>,
-    pub(super) workers: usize,
-    watch: &'a mut ProgressCallback<'w>,
-    progress: WorkProgress,
-    pub(super) report: Report,
-    /// Index, if it is usable.
-    pub(super) index: Option<Arc<Index>>,
-    /// Faults of the index so far.
-    pub(super) index_faults: IndexFaults,
-    /// LSN up to which records are in the index.
-    pub(super) applied_lsn: u64,
-    /// Unreadable ranges of the log.
-    pub(super) gaps: Gaps,
-    /// Whether the content of some of them is unknown.
-    pub(super) is_ignorant: bool,
-    /// Records with corrupt bodies; whether they are live is decided later.
-    pub(super) suspects: BTreeMap<(SegmentId, u64), Suspect>,
-    pub(super) suspects_unlisted: u64,
-    /// Big segments that the index does not count and the newest records refer to.
-    pub(super) big_named: BTreeSet<SegmentId>,
-    /// Retained big segments, whose objects were deleted.
-    pub(super) retained: BTreeSet<SegmentId>,
-    /// Punched bytes of each segment, by the LSN of the record.
-    pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
-}
-
-/// Shared state for checks of single segments.
-pub(super) struct Root {
-    disk: Arc<dyn Disk>,
-    deep: bool,
-    index: Option<Arc<Index>>,
-    applied_lsn: u64,
-}
-
-/// Result of the check of one segment.
-pub(super) struct CheckPart {
-    report: Report,
-    gaps: Gaps,
-    is_ignorant: bool,
-    suspects: BTreeMap<(SegmentId, u64), Suspect>,
-    suspects_unlisted: u64,
-    punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
-}
-
-impl Root {
-    /// Creates an empty check for one segment.
-    pub(super) fn check<'a, 'w>(&self, watch: &'a mut ProgressCallback<'w>) -> Check<'a, 'w> {
-        Check {
-            disk: Arc::clone(&self.disk),
-            deep: self.deep,
-            derived_bucket: None,
-            workers: 1,
-            watch,
-            progress: WorkProgress::default(),
-            report: Report::new(self.deep),
-            index: self.index.clone(),
-            index_faults: IndexFaults::default(),
-            applied_lsn: self.applied_lsn,
-            gaps: Gaps::default(),
-            is_ignorant: false,
-            suspects: BTreeMap::new(),
-            suspects_unlisted: 0,
-            big_named: BTreeSet::new(),
-            retained: BTreeSet::new(),
-            punched: BTreeMap::new(),
-        }
-    }
-}
-
 impl Check<'_, '_> {
-    /// Returns the shared state for checks of single segments, once the index is open.
-    pub(super) fn root(&self) -> Root {
-        Root {
-            disk: Arc::clone(&self.disk),
-            deep: self.deep,
-            index: self.index.clone(),
-            applied_lsn: self.applied_lsn,
-        }
-    }
-
-    /// Converts the check into its result.
-    pub(super) fn into_part(self) -> CheckPart {
-        CheckPart {
-            report: self.report,
-            gaps: self.gaps,
-            is_ignorant: self.is_ignorant,
-            suspects: self.suspects,
-            suspects_unlisted: self.suspects_unlisted,
-            punched: self.punched,
-        }
-    }
-
-    /// Merges the result of one segment.
-    pub(super) fn merge(&mut self, part: CheckPart) {
-        self.report.append(part.report);
-        self.gaps.append(part.gaps);
-        self.is_ignorant |= part.is_ignorant;
-        self.suspects_unlisted += part.suspects_unlisted;
-        for (at, suspect) in part.suspects {
-            self.add_suspect(at, suspect);
-        }
-        for (segment, records) in part.punched {
-            self.punched.entry(segment).or_default().extend(records);
-        }
-    }
-
-    /// Reports bytes read by workers, which are counted in their results.
-    pub(super) fn advance_progress(&mut self, bytes: u64) -> Result<()> {
-        self.progress.done_bytes += bytes;
-        self.progress.total_bytes = self.progress.total_bytes.max(self.progress.done_bytes);
-        self.tell()
-    }
-
-    /// Adds a damaged record, or only counts it beyond a limit.
-    pub(super) fn add_suspect(&mut self, at: (SegmentId, u64), suspect: Suspect) {
-        if self.suspects.len() < limits::FSCK_SUSPECTS_MAX {
-            self.suspects.insert(at, suspect);
-        } else {
-            self.suspects_unlisted += 1;
-        }
-    }
-
     fn run(&mut self, view: &Environment) -> Result<()> {
         let Some(mut ground) = self.survey()? else { return Ok(()) };
         self.progress.total_items = ground.segments.len() as u64;
@@ -239,52 +107,5 @@ impl Check<'_, '_> {
             index.close();
         }
         Ok(())
-    }
-
-    /// Adds a finding.
-    pub(super) fn found(
-        &mut self,
-        severity: Severity,
-        file: &str,
-        offset: u64,
-        what: impl Into<String>,
-        remedy: Remedy,
-    ) {
-        self.report.add(Finding::new(severity, file, offset, what, remedy));
-    }
-
-    /// Counts bytes read.
-    pub(super) fn read_on(&mut self, bytes: u64) -> Result<()> {
-        self.report.bytes += bytes;
-        self.advance_progress(bytes)
-    }
-
-    /// Counts a checked segment.
-    pub(super) fn segment_done(&mut self) -> Result<()> {
-        self.report.segments += 1;
-        self.progress.done_items += 1;
-        self.progress.total_items = self.progress.total_items.max(self.progress.done_items);
-        self.tell()
-    }
-
-    fn tell(&mut self) -> Result<()> {
-        match (self.watch)(self.progress) {
-            std::ops::ControlFlow::Continue(()) => Ok(()),
-            std::ops::ControlFlow::Break(()) => Err(Error::Cancelled),
-        }
-    }
-
-    /// Returns the usage of a segment in the index.
-    pub(super) fn counted(&self, id: SegmentId) -> Option<SegmentUsage> {
-        let index = self.index.as_ref()?;
-        Index::guard(|| index.view().segment_usage(id)).ok().flatten()
-    }
-
-    /// Returns whether compacted segment `id` is in use.
-    pub(super) fn is_in_use(&self, ground: &StoreSurvey, id: SegmentId) -> bool {
-        match &self.index {
-            Some(_) => self.counted(id).is_some() || ground.committed_later.contains(&id),
-            None => !ground.redundant.contains(&id),
-        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 
-use super::check::Check;
+use super::check_state::Check;
 use super::finding::{Remedy, Severity};
 use super::survey::read_up_to;
 use crate::error::{Error, Result};

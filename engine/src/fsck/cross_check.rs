@@ -9,11 +9,10 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use super::check::Check;
 use super::check_big::BigContentState;
+use super::check_state::{Check, IndexFaults};
 use super::finding::{Finding, Remedy, Severity};
-use super::groups::{RecordDamage, RecordSubject, Suspect};
-use super::index_check::{IndexFaults, Pointed};
+use super::index_check::Pointed;
 use super::name_scan::{Pass, PassPart};
 use super::name_state::{
     ByName, NameHash, NameState, NameStatus, SegmentOffset, hash_of, hash_of_fact, hash_of_object,
@@ -21,6 +20,7 @@ use super::name_state::{
 };
 use super::pipeline::{CHUNK_ITEMS, pipeline};
 use super::survey::{SegmentSurvey, StoreSurvey, read_up_to};
+use super::suspect::{RecordDamage, RecordSubject, Suspect};
 use crate::error::Result;
 use crate::format::{
     Entry, EntryContent, HEAD_BYTES_MAX, Record, RecordContent, RecordOp, SEGMENT_HEADER_BYTES,

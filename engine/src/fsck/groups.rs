@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use super::check::Check;
+use super::check_state::Check;
 use super::finding::{Remedy, Severity};
-use super::name_state::{NameHash, hash_of};
+use super::name_state::hash_of;
 use super::survey::{SegmentSurvey, read_up_to};
+use super::suspect::{RecordDamage, RecordSubject, Suspect};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -18,39 +19,9 @@ use crate::format::{
     RecordContent, RecordOp, ScannedRecord, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
     salvage,
 };
-use crate::name::{FactName, ObjectName};
 use crate::segment::{
     GroupCursor, GroupStep, LogPosition, ReadGroup, RecordCursor, is_zero, read_footer,
 };
-
-/// Damaged record.
-pub(super) struct Suspect {
-    pub(super) of: RecordSubject,
-    pub(super) hash: NameHash,
-    pub(super) lsn: u64,
-    /// Start of the damage.
-    pub(super) offset: u64,
-    pub(super) what: RecordDamage,
-}
-
-/// Object or fact that a record refers to.
-pub(super) enum RecordSubject {
-    Object(ObjectName),
-    Fact(FactName),
-}
-
-/// Kind of damage of a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RecordDamage {
-    /// Head only readable in the footer, body intact.
-    Head,
-    /// Head only readable in the footer, body also damaged.
-    All,
-    /// Blocks of the body fail their checksums; the others are readable.
-    Blocks,
-    /// All blocks match, but the content hash does not.
-    Hash,
-}
 
 /// Result of checking one segment, for the checks of the others.
 pub(super) struct GroupsSummary {

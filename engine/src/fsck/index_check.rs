@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::check::Check;
+use super::check_state::{Check, IndexFaults};
 use super::finding::{Remedy, Severity};
 use super::name_state::segment_offset;
 use super::survey::StoreSurvey;
@@ -25,21 +25,6 @@ const BEGUN_BYTES_MAX: u64 = 256 << 20;
 pub(super) struct Pointed {
     live: BTreeMap<SegmentId, (u64, u64)>,
     big: u64,
-}
-
-/// Faults of the index, found by comparison with the segments.
-#[derive(Default)]
-pub(super) struct IndexFaults {
-    first: Option<String>,
-    count: u64,
-}
-
-impl IndexFaults {
-    /// Adds a fault; only the first is reported.
-    pub(super) fn add(&mut self, what: impl FnOnce() -> String) {
-        self.count += 1;
-        self.first.get_or_insert_with(what);
-    }
 }
 
 impl Pointed {

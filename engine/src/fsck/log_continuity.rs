@@ -8,17 +8,25 @@
 
 use std::collections::BTreeSet;
 
-use super::check::Check;
+use super::check_state::Check;
 use super::finding::{Remedy, Severity};
 use super::parallel_check::CheckTask;
 use super::survey::{SegmentSurvey, StoreSurvey};
 use crate::error::{Error, Result};
-use crate::format::{SegmentClass, SegmentHeader};
+use crate::format::{SegmentClass, SegmentHeader, SegmentId};
 use crate::index::INDEX_FILE;
 use crate::recovery::follows;
 use crate::segment::LogPosition;
 
 impl Check<'_, '_> {
+    /// Returns whether compacted segment `id` is in use.
+    fn is_in_use(&self, ground: &StoreSurvey, id: SegmentId) -> bool {
+        match &self.index {
+            Some(_) => self.counted(id).is_some() || ground.committed_later.contains(&id),
+            None => !ground.redundant.contains(&id),
+        }
+    }
+
     /// Checks the log segments in order.
     pub(super) fn check_log(&mut self, ground: &mut StoreSurvey) -> Result<()> {
         let headers: Vec<SegmentHeader> = ground

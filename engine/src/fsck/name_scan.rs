@@ -7,11 +7,11 @@
 use std::collections::hash_map;
 use std::sync::Arc;
 
-use super::check::Check;
-use super::groups::RecordDamage;
+use super::check_state::Check;
 use super::name_state::{ByName, NameHash, NameState, NameStatus, NewestRecord, hash_of};
 use super::pipeline::{CHUNK_ITEMS, pipeline};
 use super::survey::{SegmentSurvey, StoreSurvey, open};
+use super::suspect::RecordDamage;
 use crate::error::{Error, Result};
 use crate::format::SegmentId;
 use crate::segment::{CursorRecord, RecordCursor};

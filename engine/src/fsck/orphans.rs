@@ -5,7 +5,7 @@
 //!
 //! Non-goals: removal.
 
-use super::check::Check;
+use super::check_state::Check;
 use super::finding::{Remedy, Severity};
 use super::survey::StoreSurvey;
 use crate::error::{Error, Result};

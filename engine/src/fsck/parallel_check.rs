@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::check::{Check, CheckPart};
+use super::check_state::{Check, CheckPart};
 use super::groups::GroupsSummary;
 use super::survey::SegmentSurvey;
 use crate::error::{Error, Result};
@@ -123,7 +123,7 @@ impl<'a> SegmentSequence<'_, 'a> {
 }
 
 impl<'a> WorkQueue<'a> {
-    fn work(&self, root: &super::check::Root) {
+    fn work(&self, root: &super::check_state::Root) {
         while let Some((number, segment)) = self.take() {
             let mut reported_bytes = 0;
             let watch = &mut |progress: WorkProgress| {

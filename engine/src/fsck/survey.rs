@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::check::Check;
+use super::check_state::Check;
 use super::finding::{Remedy, Severity};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::deleted_filter::{DeletedFilter, LsnRange};
 use super::log_scan::{LogReader, LogRecord, LogScan, verify};
 use super::undelete::{RestoreCandidate, candidates_in_folder, choose};
 use super::{RestoreError, subject};
@@ -15,27 +16,8 @@ use crate::error::Result;
 use crate::format::{Entry, EntryContent, ObjectMeta, RecordContent, RecordOp};
 use crate::index::Object;
 use crate::limits;
-use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
+use crate::name::{BucketName, ObjectKey, ObjectName};
 use crate::progress::ProgressCallback;
-
-/// Range of LSNs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LsnRange {
-    /// Exclusive lower bound.
-    pub after_lsn: u64,
-    /// Inclusive upper bound.
-    pub through_lsn: u64,
-}
-
-impl LsnRange {
-    /// All LSNs.
-    pub const ALL: Self = Self { after_lsn: 0, through_lsn: u64::MAX };
-
-    /// Returns the range after this LSN.
-    pub fn after(after_lsn: u64) -> Self {
-        Self { after_lsn, ..Self::ALL }
-    }
-}
 
 /// Filter of a listing of noncurrent versions.
 #[derive(Clone, Debug)]
@@ -48,20 +30,6 @@ pub struct NoncurrentFilter {
     pub span: LsnRange,
     /// Time of the earliest put to include, in milliseconds since 1970.
     pub put_since_ms: u64,
-}
-
-/// Filter of a listing of deleted objects.
-#[derive(Clone, Debug)]
-pub struct DeletedFilter {
-    /// Bucket of the objects.
-    pub bucket: BucketName,
-    /// Folder of the objects, including its subfolders; the root is the whole bucket.
-    pub folder: FolderKey,
-    /// Time of the earliest deletion to include, in milliseconds since 1970.
-    pub since_ms: u64,
-    /// LSN range of the deletions: an object is left out if its last deletion is after the range. Versions put before
-    /// the range are left out.
-    pub span: LsnRange,
 }
 
 /// Page of noncurrent versions.

@@ -13,8 +13,8 @@ use std::collections::btree_map::Entry as Slot;
 use std::ops::ControlFlow;
 
 use super::RestoreError;
+use super::deleted_filter::{DeletedFilter, LsnRange};
 use super::log_scan::{LogReader, LogRecord, LogScan, read_by_footer, unrecoverable, verify};
-use super::noncurrent::{DeletedFilter, LsnRange};
 use crate::commit::{Batch, CommitInfo, Etag, Precondition, PutOptions, is_move};
 use crate::error::{Error, Result};
 use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, ObjectMeta, RecordOp, SegmentClass};

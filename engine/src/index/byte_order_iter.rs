@@ -11,8 +11,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::listing::Object;
 use super::merge_iter::Merge;
+use super::object::Object;
 use super::tables::damaged;
 use super::view::View;
 use crate::error::Result;

@@ -14,6 +14,7 @@ use redb::Durability;
 use super::background_verify::CorruptFlag;
 use super::change_feed::ChangeFeed;
 use super::entry_writer::write_entries;
+use super::integrity::IntegrityState;
 use super::overlay::Overlay;
 use super::tables::{
     ENTRIES, FACTS, INDEX_FILE, POSITION, RETAINED, SEGMENTS, Tables, USAGE, unusable,
@@ -38,7 +39,7 @@ impl Index {
                 tables.verify()?;
             }
             let checkpointed = Arc::new(tables.read()?);
-            let notes = tables.read_integrity()?;
+            let notes = IntegrityState::load(&tables.begin_read()?)?;
             let view = View { active: Overlay::default(), frozen: None, checkpointed };
             Ok(Self {
                 place,

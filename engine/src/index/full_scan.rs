@@ -7,8 +7,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::background_verify::END_OF_KEYS;
+use super::fact::Fact;
 use super::tables::{damaged, unusable};
-use super::view::Fact;
 use super::{Index, View};
 use crate::error::Result;
 use crate::format::{Entry, SegmentId, SegmentUsage, entry_key};

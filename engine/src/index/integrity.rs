@@ -72,7 +72,7 @@ struct Unsaved {
 }
 
 impl IntegrityState {
-    /// Loads the state from redb. Missing tables were never written.
+    /// Loads the state from redb, as far as it was written. Missing tables were never written.
     pub(super) fn load(transaction: &ReadTransaction) -> Result<Self> {
         let mut state = State::default();
         match transaction.open_table(SCRUBS) {

@@ -7,22 +7,14 @@
 //! that are not yet in redb; listings resume from a cursor and never skip or repeat an object that exists throughout.
 //! Non-goals: search, and the external form of cursors.
 
-use std::ops::Bound;
-use std::sync::Arc;
-
 use super::byte_order_iter::{ByteOrderItem, ByteOrderIter, object, subfolder};
+use super::object::Object;
 use super::view::View;
 use crate::error::Result;
-use crate::format::{Entry, entry_key};
+use crate::format::entry_key;
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
-
-/// Object as of one snapshot: name, metadata, and location of the body.
-#[derive(Clone, Debug)]
-pub struct Object {
-    pub(crate) name: ObjectName,
-    pub(crate) entry: Arc<Entry>,
-}
+use std::ops::Bound;
 
 /// Page of a folder listing.
 #[derive(Clone, Debug, Default)]

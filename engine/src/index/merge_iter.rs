@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::fact::Fact;
 use super::overlay::Overlay;
 use super::tables::{ByBytes, Checkpointed, damaged, unusable};
-use super::view::{Fact, View};
+use super::view::View;
 use crate::error::{Error, Result};
 use crate::format::{Entry, Malformed, Usage};
 use crate::name::FactName;

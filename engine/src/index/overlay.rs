@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::view::Fact;
+use super::fact::Fact;
 use crate::format::{AppliedPosition, Entry, RetainedSegment, SegmentId, SegmentUsage, Usage};
 use crate::name::FactName;
 

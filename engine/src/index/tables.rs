@@ -24,8 +24,7 @@ use redb::{
     WriteTransaction,
 };
 
-use super::integrity::IntegrityState;
-use super::view::Fact;
+use super::fact::Fact;
 use crate::disk::{Disk, FileFailure, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::{
@@ -118,9 +117,9 @@ impl Tables {
         }
     }
 
-    /// Reads the integrity state of segments, as far as it was written.
-    pub(super) fn read_integrity(&self) -> Result<IntegrityState> {
-        IntegrityState::load(&self.lock().as_ref().ok_or(Error::Closed)?.begin_read()?)
+    /// Begins a read transaction.
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction> {
+        self.lock().as_ref().ok_or(Error::Closed)?.begin_read()
     }
 
     /// Returns a snapshot of the current content.

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
+use super::fact::Fact;
 use super::overlay::Overlay;
 use super::tables::Checkpointed;
 use crate::error::Result;
@@ -18,17 +17,6 @@ use crate::format::{
     SegmentClass, SegmentId, SegmentUsage, Usage, entry_key,
 };
 use crate::name::{FactName, ObjectName};
-
-/// Fact: a small opaque record of the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fact {
-    /// LSN of the record that set the fact.
-    pub(crate) lsn: u64,
-    /// Location of that record.
-    pub(crate) record: Location,
-    /// Value of the fact.
-    pub(crate) value: Bytes,
-}
 
 /// Consistent snapshot of the index.
 #[derive(Clone)]
@@ -466,6 +454,8 @@ fn fact_record_bytes(fact: &Fact) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::disk::sim::SimDisk;
     use crate::format::{ObjectFlags, ObjectMeta};

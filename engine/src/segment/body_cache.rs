@@ -12,10 +12,20 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::body_reader::BodySource;
-use crate::format::{Entry, Location, SegmentId};
+use crate::format::{Checksum, Entry, Location, SegmentId};
 use crate::limits;
 use crate::name::ObjectName;
+
+/// Source of the bytes and of their block checksums.
+#[derive(Clone)]
+pub(super) enum BodySource {
+    /// Whole body, read and verified together with the record head.
+    Whole(Bytes),
+    /// Body in the segment, with its block checksums.
+    Blocks(Arc<[Checksum]>),
+    /// Body in the segment, with a block table that contains its block checksums.
+    Table(Bytes),
+}
 
 /// Cache of bodies.
 pub(crate) struct BodyCache {

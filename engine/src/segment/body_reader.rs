@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::body_cache::BodyCache;
+use super::body_cache::{BodyCache, BodySource};
 use super::open_segment::{OpenSegment, ReadMode};
 use super::reported_corruption::ReportedCorruption;
 use crate::error::{Error, Result};
@@ -31,17 +31,6 @@ pub struct Body {
     content: BodySource,
     /// Receiver of corruption that reads detect.
     reported_corruption: Option<Arc<ReportedCorruption>>,
-}
-
-/// Source of the bytes and of their block checksums.
-#[derive(Clone)]
-pub(super) enum BodySource {
-    /// Whole body, read and verified together with the record head.
-    Whole(Bytes),
-    /// Body in the segment, with its block checksums.
-    Blocks(Arc<[Checksum]>),
-    /// Body in the segment, with a block table that contains its block checksums.
-    Table(Bytes),
 }
 
 impl Body {
