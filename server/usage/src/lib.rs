@@ -1,11 +1,12 @@
 //! Counting of requests, and its views: metrics, usage of buckets, spans.
 //!
 //! ```text
-//! registry           counters of the server             operation, rejection   classification of requests
-//! bucket_counters    usage of one bucket over time      request_meter          bytes of one request
-//! exposition         OpenMetrics encoding               request_metrics, process_metrics
-//! spans              traces, feature `otel`             store_stats_cache
-//! task               blocking work of a request         limits
+//! request --> request_meter --> registry: counters of the server --> request_metrics --> exposition --> Prometheus
+//!                  |        (operation, rejection)                  process_metrics, store_stats_cache
+//!                  '----------> bucket_counters, by minute --> history in the catalog --> API, dashboard, fair use
+//!
+//! spans       traces, feature `otel`
+//! task        blocking work of a request
 //! ```
 //!
 //! Guarantees: counting takes no lock and no memory. Non-goals: storage of usage, which the catalog does.
