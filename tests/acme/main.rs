@@ -13,7 +13,7 @@
 mod pebble;
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -76,9 +76,7 @@ const ADMIN: &[&str] = &["--set", "admin_listen=127.0.0.1:0"];
 /// Opens a connection to the admin listener of a server.
 fn watching(server: &ServerProcess) -> Connection {
     let start = "  Metrics      http://";
-    let printed = server.wait_for_output(start);
-    let address = printed.lines().find_map(|line| line.strip_prefix(start)).unwrap();
-    Connection::connect(address.parse::<SocketAddr>().unwrap()).unwrap()
+    Connection::connect(server.printed_address(start)).unwrap()
 }
 
 /// Returns the readiness status, the seconds until its certificate expires, and the number of failed orders.

@@ -3,9 +3,8 @@
 use axum::body::Body;
 use http::Method;
 use listener::options::ConnectionOptions;
-use server::management::BucketSettings;
 use service::config::Config;
-use tests::wire::Listening;
+use tests::fixtures::private_bucket;
 use tests::{Browser, Client, Form, PASSWORD, Reply, World};
 
 fn few_requests() -> Config {
@@ -92,8 +91,7 @@ async fn valid_credentials_pass_despite_failures_of_address() {
 #[tokio::test]
 async fn cross_site_requests_are_not_charged_as_failures() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    let access = Some(catalog::Access::Private);
-    world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
+    world.bucket("ann", "secret", private_bucket());
     let visitor = client.without_key().at("192.0.2.1");
     let image = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "image")];
     for _ in 0..200 {
@@ -123,8 +121,7 @@ async fn address_rate_limit_ipv6_48_has_its_own_limit() {
 #[tokio::test]
 async fn key_guessing_at_private_bucket_is_limited() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    let access = Some(catalog::Access::Private);
-    world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
+    world.bucket("ann", "secret", private_bucket());
     let near = client.without_key().at("192.0.2.1");
     let headers = [("authorization", "Bearer trug_nonsense")];
     for _ in 0..60 {
@@ -149,7 +146,7 @@ async fn address_rate_limit_uses_peer_and_exempts_loopback() {
     let one =
         Config { address_requests_per_second: 1, address_requests_burst: 1, ..Config::default() };
     let (world, _) = World::with_bucket_and(1, one);
-    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let server = world.listen(ConnectionOptions::new()).await;
     let get = "GET /photos/a HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: close\r\n\r\n";
     for _ in 0..5 {
         assert!(server.request(get).await.starts_with("HTTP/1.1 404 "));
@@ -161,7 +158,7 @@ async fn rejected_large_upload_still_receives_its_response() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     let small = || Form::new().file("f", "a", None, b"1");
     while client.upload("/photos/a?overwrite=true", small()).await.status == 200 {}
-    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let server = world.listen(ConnectionOptions::new()).await;
     let body = vec![b'x'; 8 << 20];
     let head = format!(
         "POST /photos/ HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",

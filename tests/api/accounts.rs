@@ -2,8 +2,9 @@
 
 use catalog::{Role, Scope};
 use serde_json::json;
-use server::management::{AccountSettings, ApiKeySettings};
+use server::management::AccountSettings;
 use tests::World;
+use tests::fixtures::{key_of_bucket, key_of_folder, key_with_scopes};
 
 #[tokio::test]
 async fn account_can_read_and_rename_only_itself() {
@@ -75,10 +76,8 @@ async fn account_management_requires_operator_with_full_key() {
     let whole = world.operator();
     let id = whole.get("/api/account").await.check_done()["account"]["id"].take();
     let path = format!("/api/accounts/{}", id.as_str().unwrap());
-    let prefix = Some("img".to_owned());
-    let limited = world.client_of("op", ApiKeySettings { prefix, ..Default::default() });
-    let scopes = vec![Scope::Upload, Scope::Read];
-    let uploader = world.client_of("op", ApiKeySettings { scopes, ..Default::default() });
+    let limited = world.client_of("op", key_of_folder("img"));
+    let uploader = world.client_of("op", key_with_scopes(&[Scope::Upload, Scope::Read]));
     for client in [&ann, &limited, &uploader] {
         client.get("/api/accounts").await.check_error(403, "forbidden");
         let body = json!({"name": "x", "role": "operator"});
@@ -116,8 +115,7 @@ async fn account_usage_counts_billable_objects() {
         usage["total"],
         json!({"objectCount": 2, "totalBytes": 8, "objectCountMax": null, "storageBytesMax": 100})
     );
-    let bucket = Some("second".to_owned());
-    let limited = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let limited = world.client_of("ann", key_of_bucket("second"));
     let usage = limited.get("/api/usage").await.check_done();
     assert_eq!(usage["buckets"].as_array().unwrap().len(), 1);
     assert!(usage.get("total").is_none());

@@ -6,6 +6,7 @@ use catalog::{Actor, BucketChange};
 use engine::disk::sim::LossPolicy;
 use serde_json::{Value, json};
 use server::management::{AdminRequest, ApiKeySettings};
+use tests::fixtures::{key_of_bucket, key_of_folder, key_with_scopes};
 use tests::{Browser, Client, PASSWORD, World};
 
 async fn page(client: &Client, query: &str) -> Value {
@@ -210,15 +211,12 @@ async fn audit_shows_callers_only_their_own_entries() {
     let seen = &entries(&operator, "action=account.change").await[0];
     assert_eq!(seen["address"], "203.0.113.9");
 
-    let bucket = Some("photos".to_owned());
-    let of_photos = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let of_photos = world.client_of("ann", key_of_bucket("photos"));
     let found = entries(&of_photos, "limit=500").await;
     assert!(!found.is_empty() && found.iter().all(|entry| entry["bucketName"] == "photos"));
-    let prefix = Some("a/".to_owned());
-    let of_folder = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
+    let of_folder = world.client_of("ann", key_of_folder("a/"));
     of_folder.get("/api/audit").await.check_error(403, "forbidden");
-    let scopes = vec![catalog::Scope::Read];
-    let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
+    let reader = world.client_of("ann", key_with_scopes(&[catalog::Scope::Read]));
     reader.get("/api/audit").await.check_error(403, "forbidden");
     world.anonymous().get("/api/audit").await.check_error(401, "missing_api_key");
 }
@@ -226,8 +224,7 @@ async fn audit_shows_callers_only_their_own_entries() {
 #[tokio::test]
 async fn audit_of_recreated_bucket_hides_previous_owner() {
     let (world, ann) = World::with_bucket(1);
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     ann.delete("/api/buckets/photos").await.check_done();
     bob.post_json("/api/buckets", json!({"bucketName": "photos"})).await.check_done();
     assert_eq!(actions(&bob, "bucketName=photos").await, ["bucket.create"]);

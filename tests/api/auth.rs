@@ -4,17 +4,14 @@ use axum::body::Body;
 use catalog::{FairUseStanding, Scope};
 use http::Method;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings};
+use tests::fixtures::{key_of_bucket, key_of_folder, key_with_scopes};
 use tests::world::BEGINNING_MS;
-use tests::{Client, Form, Reply, World};
+use tests::{Client, Reply, World};
 
 /// Deletes a file that does not exist: 404 means that the credential was accepted.
 async fn probe(client: &Client, query: &str, headers: &[(&str, &str)]) -> Reply {
     let path = format!("/photos/none.txt{query}");
     client.without_key().send(Method::DELETE, &path, headers, Body::empty()).await
-}
-
-fn scoped(scopes: &[Scope]) -> ApiKeySettings {
-    ApiKeySettings { scopes: scopes.to_vec(), ..ApiKeySettings::default() }
 }
 
 #[tokio::test]
@@ -30,9 +27,8 @@ async fn api_key_is_accepted_in_every_form() {
     for name in ["apiKey", "api_key"] {
         let query = format!("?{name}={key}");
         probe(&client, &query, &[]).await.check_error(404, "file_not_found");
-        let form = Form::new().file("file", "a.txt", None, b"1");
         let path = format!("/photos/{query}&overwrite=true");
-        assert_eq!(client.without_key().upload(&path, form).await.status, 200);
+        assert_eq!(client.without_key().upload_file(&path, "a.txt", b"1").await.status, 200);
     }
 }
 
@@ -52,7 +48,7 @@ async fn first_credential_decides_even_if_invalid() {
 async fn writes_require_an_api_key() {
     let (world, client) = World::with_bucket(1);
     let anonymous = client.without_key();
-    let reply = anonymous.upload("/photos/", Form::new().file("f", "a", None, b"1")).await;
+    let reply = anonymous.upload_file("/photos/", "a", b"1").await;
     reply.check_error(401, "missing_api_key");
     assert_eq!(reply.header("www-authenticate"), "Bearer");
     anonymous.delete("/photos/a").await.check_error(401, "missing_api_key");
@@ -96,12 +92,11 @@ async fn expired_api_key_is_rejected() {
 async fn api_key_scopes_are_enforced() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
-    let uploader = world.client_of("ann", scoped(&[Scope::Upload]));
+    let uploader = world.client_of("ann", key_with_scopes(&[Scope::Upload]));
     uploader.put("/photos/", "b.txt", b"1").await;
     uploader.delete("/photos/b.txt").await.check_error(403, "forbidden");
-    let deleter = world.client_of("ann", scoped(&[Scope::Delete]));
-    let form = Form::new().file("f", "c.txt", None, b"1");
-    deleter.upload("/photos/", form).await.check_error(403, "forbidden");
+    let deleter = world.client_of("ann", key_with_scopes(&[Scope::Delete]));
+    deleter.upload_file("/photos/", "c.txt", b"1").await.check_error(403, "forbidden");
     assert_eq!(deleter.delete("/photos/b.txt").await.status, 200);
 }
 
@@ -109,8 +104,7 @@ async fn api_key_scopes_are_enforced() {
 async fn api_key_is_limited_to_its_bucket() {
     let (world, _) = World::with_bucket(1);
     world.bucket("ann", "second", Default::default());
-    let bucket = Some("photos".to_owned());
-    let client = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let client = world.client_of("ann", key_of_bucket("photos"));
     client.put("/photos/", "a.txt", b"1").await;
     let there = client.delete("/second/a.txt").await;
     let nowhere = client.delete("/nowhere/a.txt").await;
@@ -124,17 +118,15 @@ async fn api_key_is_limited_to_its_folder() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     client.put("/photos/img2/", "a.txt", b"1").await;
-    let prefix = Some("img".to_owned());
-    let limited = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
+    let limited = world.client_of("ann", key_of_folder("img"));
     assert_eq!(limited.put("/photos/img/", "a.txt", b"1").await["key"], "img/a.txt");
     assert_eq!(limited.put("/photos/img/x/y.txt", "a.txt", b"1").await["key"], "img/x/y.txt");
     assert_eq!(limited.put("/phone/img", "a.txt", b"1").await["key"], "img/a.txt");
     for path in ["/photos/", "/photos/img", "/photos/img2/", "/photos/img2/b.txt", "/phone/img2"] {
-        let form = Form::new().file("f", "b.txt", None, b"1");
-        limited.upload(path, form).await.check_error(403, "forbidden");
+        limited.upload_file(path, "b.txt", b"1").await.check_error(403, "forbidden");
     }
-    let form = Form::new().file("f", "noextension", None, b"plain text");
-    limited.upload("/phone/img", form).await.check_error(403, "forbidden");
+    let rejected = limited.upload_file("/phone/img", "noextension", b"plain text").await;
+    rejected.check_error(403, "forbidden");
     limited.delete("/photos/img2/a.txt").await.check_error(403, "forbidden");
     limited.delete("/photos/img2/").await.check_error(403, "forbidden");
     assert_eq!(limited.delete("/photos/img/").await.json()["deletedCount"], 2);
@@ -144,12 +136,10 @@ async fn api_key_is_limited_to_its_folder() {
 async fn foreign_bucket_returns_404_as_if_missing() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     for path in ["/photos/a.txt", "/photos/none.txt", "/nowhere/a.txt"] {
         bob.delete(path).await.check_error(404, "bucket_not_found");
-        let form = Form::new().file("f", "a.txt", None, b"1");
-        bob.upload(path, form).await.check_error(404, "bucket_not_found");
+        bob.upload_file(path, "a.txt", b"1").await.check_error(404, "bucket_not_found");
     }
     assert_eq!(world.object_count("photos"), 1);
 }

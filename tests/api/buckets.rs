@@ -5,6 +5,7 @@ use catalog::Scope;
 use http::Method;
 use serde_json::{Value, json};
 use server::management::ApiKeySettings;
+use tests::fixtures::{key_of_bucket, key_with_scopes};
 use tests::{Form, World};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
@@ -109,8 +110,7 @@ async fn bucket_scopes_are_those_of_the_role_and_the_key() {
     let all = json!(["upload", "delete", "read", "list", "presign", "manage"]);
     let whole = client.get("/api/buckets/photos").await.check_done();
     assert_eq!(whole["scopes"].as_array().unwrap().len(), all.as_array().unwrap().len());
-    let settings =
-        ApiKeySettings { scopes: vec![Scope::Manage, Scope::List], ..ApiKeySettings::default() };
+    let settings = key_with_scopes(&[Scope::Manage, Scope::List]);
     let limited = world.client_of("ann", settings);
     let found = limited.get("/api/buckets/photos").await.check_done();
     assert_eq!(found["scopes"], json!(["list", "manage"]));
@@ -253,8 +253,7 @@ async fn bucket_with_files_requires_force_to_delete() {
     let deleted = client.delete("/api/buckets/photos?force=true").await.check_done();
     assert_eq!(deleted["deletedCount"], 3);
     client.get("/photos/a.txt").await.check_error(404, "bucket_not_found");
-    let form = Form::new().file("f", "d.txt", None, b"1");
-    client.upload("/photos/", form).await.check_error(404, "bucket_not_found");
+    client.upload_file("/photos/", "d.txt", b"1").await.check_error(404, "bucket_not_found");
     // The files are removed, by this call or by the server, and the name is free again.
     for _ in 0..1_000 {
         world.state.catalog.buckets().resume_deletions().unwrap();
@@ -358,11 +357,9 @@ async fn placeholder_requires_read_permission_of_its_key() {
     world.account("bob");
     world.bucket("bob", "theirs", Default::default());
     let body = json!({"placeholder": "/secrets/plan.txt"});
-    let bucket = Some("photos".to_owned());
-    let limited = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let limited = world.client_of("ann", key_of_bucket("photos"));
     limited.patch_json("/api/buckets/photos", body.clone()).await.check_parameter("placeholder");
-    let scopes = vec![catalog::Scope::Manage];
-    let manager = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
+    let manager = world.client_of("ann", key_with_scopes(&[catalog::Scope::Manage]));
     manager.patch_json("/api/buckets/photos", body.clone()).await.check_parameter("placeholder");
     let foreign = json!({"placeholder": "/theirs/a.png"});
     client.patch_json("/api/buckets/photos", foreign).await.check_parameter("placeholder");

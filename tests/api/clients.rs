@@ -50,7 +50,7 @@ impl Service {
     async fn start() -> Self {
         let (world, client) = World::with_bucket(1);
         world.phone_bucket("ann", "phone");
-        let listening = Listening::start(world.app(), ConnectionOptions::new()).await;
+        let listening = world.listen(ConnectionOptions::new()).await;
         Self { world, client, listening }
     }
 

@@ -36,14 +36,6 @@ fn options() -> ConnectionOptions {
     ConnectionOptions { waits, drain: LATE.into(), ..ConnectionOptions::new() }
 }
 
-/// Starts a service with the file `a.txt`, which contains "hello".
-async fn listening(options: ConnectionOptions) -> (World, Client, Listening) {
-    let (world, client) = World::with_bucket(1);
-    client.put("/photos/", "a.txt", b"hello").await;
-    let listening = Listening::start(world.app(), options).await;
-    (world, client, listening)
-}
-
 /// Builds an upload, with additional headers after the usual ones.
 fn post(client: &Client, more: &str, body: &[u8]) -> Vec<u8> {
     let (key, kind) = (client.key(), Form::new().content_type());
@@ -83,7 +75,7 @@ async fn check_rejected(server: &Listening, bytes: impl AsRef<[u8]>, status: u16
 
 #[tokio::test]
 async fn slow_header_connection_is_closed_on_timeout() {
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     for start in ["", "G", "\r\n", "GET /photos/a.txt HTTP/1.1\r\nHost: a\r\n"] {
         let (answer, took) = server.send(start).await.read_remaining().await;
         assert_eq!(answer, "", "{start:?}");
@@ -99,7 +91,7 @@ async fn slow_header_connection_is_closed_on_timeout() {
 
 #[tokio::test]
 async fn idle_keep_alive_connection_is_closed_on_timeout() {
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     let mut wire = server.send(GET).await;
     wire.read_to("hello").await;
     tokio::time::sleep(2 * SHORT).await;
@@ -111,7 +103,7 @@ async fn idle_keep_alive_connection_is_closed_on_timeout() {
 
 #[tokio::test]
 async fn slow_body_is_rejected_and_stores_nothing() {
-    let (world, client, server) = listening(options()).await;
+    let (world, client, server) = World::listening(options()).await;
     let mut wire = server.send(post(&client, &length(100_000), &form(b"x")[..80])).await;
     let (mut read, mut write) = wire.0.split();
     let trickle = async {
@@ -129,7 +121,7 @@ async fn slow_body_is_rejected_and_stores_nothing() {
 
 #[tokio::test]
 async fn client_that_does_not_read_is_disconnected() {
-    let (_world, client, server) = listening(options()).await;
+    let (_world, client, server) = World::listening(options()).await;
     client.put("/photos/", "large.bin", &vec![7; LARGE_BYTES]).await;
     let mut wire = server.send("GET /photos/large.bin HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(4 * SHORT).await;
@@ -141,7 +133,7 @@ async fn client_that_does_not_read_is_disconnected() {
 #[tokio::test]
 async fn connection_limits_apply_in_total_and_per_address() {
     let bounds = ConnectionOptions { connections_max: 1, ..options() };
-    let (_world, _client, server) = listening(bounds).await;
+    let (_world, _client, server) = World::listening(bounds).await;
     let mut first = server.send(GET).await;
     first.read_to("hello").await;
     let mut second = server.send(LAST_GET).await;
@@ -153,7 +145,7 @@ async fn connection_limits_apply_in_total_and_per_address() {
 
     let exempt: Arc<dyn Fn(std::net::IpAddr) -> bool + Send + Sync> = Arc::new(|_| false);
     let bounds = ConnectionOptions { per_address_max: 2, exempt, ..options() };
-    let (_world, _client, server) = listening(bounds).await;
+    let (_world, _client, server) = World::listening(bounds).await;
     let (mut one, mut two) = (server.send(GET).await, server.send(GET).await);
     one.read_to("hello").await;
     two.read_to("hello").await;
@@ -168,7 +160,7 @@ async fn connection_limits_apply_in_total_and_per_address() {
 
 #[tokio::test]
 async fn request_must_have_exactly_one_host() {
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     for head in [
         "GET /photos/a.txt HTTP/1.1\r\nX: y",
         "GET /photos/a.txt HTTP/1.1\r\nHost: a\r\nHost: a",
@@ -196,7 +188,7 @@ async fn request_must_have_exactly_one_host() {
 
 #[tokio::test]
 async fn non_http_input_is_rejected_in_json() {
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(20 * 1_024));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(120));
     let address = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
@@ -225,7 +217,7 @@ async fn non_http_input_is_rejected_in_json() {
 
 #[tokio::test]
 async fn garbage_after_a_request_is_rejected_after_its_response() {
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     let answers = server.request(format!("{GET}nonsense\r\n\r\n")).await;
     let (first, second) = answers.split_once("hello").expect("the request is answered");
     assert!(first.starts_with("HTTP/1.1 200 OK"), "{first}");
@@ -246,7 +238,7 @@ async fn garbage_after_a_request_is_rejected_after_its_response() {
 
 #[tokio::test]
 async fn stored_file_resembling_an_error_is_served_unchanged() {
-    let (_world, client, server) = listening(options()).await;
+    let (_world, client, server) = World::listening(options()).await;
     let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
     client.put("/photos/?overwrite=1", "a.txt", refusal.as_bytes()).await;
     let mut wire = server.send("").await;
@@ -260,7 +252,7 @@ async fn stored_file_resembling_an_error_is_served_unchanged() {
 
 #[tokio::test]
 async fn unusual_request_targets_get_json_errors() {
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     for (head, status, code) in [
         ("GET * HTTP/1.1\r\nHost: a", 404, "not_found"),
         ("CONNECT a:80 HTTP/1.1\r\nHost: a:80", 404, "not_found"),
@@ -276,7 +268,7 @@ async fn unusual_request_targets_get_json_errors() {
 
 #[tokio::test]
 async fn request_smuggling_by_two_content_lengths_is_rejected() {
-    let (world, client, server) = listening(options()).await;
+    let (world, client, server) = World::listening(options()).await;
     let credential = format!("Host: a\r\nAuthorization: Bearer {}", client.key());
     let hidden = format!("DELETE /photos/a.txt HTTP/1.1\r\n{credential}\r\n\r\n");
     for framing in [
@@ -299,7 +291,7 @@ async fn request_smuggling_by_two_content_lengths_is_rejected() {
 
 #[tokio::test]
 async fn chunked_body_is_stored_and_broken_one_is_not() {
-    let (world, client, server) = listening(options()).await;
+    let (world, client, server) = World::listening(options()).await;
     let body = form(b"from axios");
     let mut chunked = Vec::new();
     for piece in body.chunks(9) {
@@ -323,7 +315,7 @@ async fn chunked_body_is_stored_and_broken_one_is_not() {
 
 #[tokio::test]
 async fn early_rejection_is_readable_despite_unread_body() {
-    let (world, client, server) = listening(options()).await;
+    let (world, client, server) = World::listening(options()).await;
     let body = form(&vec![b'x'; 8 << 20]);
     let anonymous = client.without_key();
     // Like python-requests: everything is sent before anything is read.
@@ -342,7 +334,7 @@ async fn early_rejection_is_readable_despite_unread_body() {
 
 #[tokio::test]
 async fn expect_continue_is_answered_or_rejected_at_once() {
-    let (_world, client, server) = listening(options()).await;
+    let (_world, client, server) = World::listening(options()).await;
     let body = form(b"from curl");
     let more = format!("{}\r\nExpect: 100-continue\r\nConnection: close", length(body.len()));
     let mut wire = server.send(post(&client, &more, b"")).await;
@@ -356,7 +348,7 @@ async fn expect_continue_is_answered_or_rejected_at_once() {
 
 #[tokio::test]
 async fn graceful_shutdown_drains_uploads_and_accepts_no_more() {
-    let (world, client, server) = listening(options()).await;
+    let (world, client, server) = World::listening(options()).await;
     let body = form(b"in flight");
     let mut idle = server.send(GET).await;
     idle.read_to("hello").await;
@@ -375,7 +367,7 @@ async fn graceful_shutdown_drains_uploads_and_accepts_no_more() {
 
 #[tokio::test]
 async fn second_shutdown_signal_stops_at_once() {
-    let (world, client, server) = listening(options()).await;
+    let (world, client, server) = World::listening(options()).await;
     let mut upload = server.send(post(&client, &length(100_000), &form(b"x")[..50])).await;
     tokio::time::sleep(SHORT / 3).await;
     server.stop.send(Shutdown::Drain).unwrap();
@@ -393,7 +385,7 @@ async fn idle_connections_are_cheap_and_closed_on_timeout() {
     const COUNT: usize = 2_000;
     // Share of the server and of this test in a connection; the memory of concurrent tests is included.
     const BYTES_MAX: usize = 48 * 1_024;
-    let (_world, _client, server) = listening(options()).await;
+    let (_world, _client, server) = World::listening(options()).await;
     let before = resident_bytes();
     let mut wires = Vec::with_capacity(COUNT);
     for _ in 0..COUNT {
@@ -424,7 +416,7 @@ async fn idle_connections_are_evicted_at_the_limit() {
     const COUNT: usize = 64;
     let waits = Timeouts { head: LATE * 2, idle: LATE * 4, ..options().waits };
     let bounds = ConnectionOptions { connections_max: COUNT, waits, ..options() };
-    let (_world, _client, server) = listening(bounds).await;
+    let (_world, _client, server) = World::listening(bounds).await;
     let mut wires = Vec::new();
     for number in 0..COUNT {
         // Half of them send nothing; of the others the first ones are idle longest.
@@ -446,7 +438,7 @@ async fn idle_connections_are_evicted_at_the_limit() {
 
 #[tokio::test]
 async fn refused_body_closes_connection_and_says_so() {
-    let (_world, client, server) = listening(options()).await;
+    let (_world, client, server) = World::listening(options()).await;
     let body = form(b"1");
     let anonymous = client.without_key();
     let length = length(body.len());
@@ -470,7 +462,7 @@ async fn refused_body_closes_connection_and_says_so() {
 
 #[tokio::test]
 async fn following_request_is_not_read_as_body() {
-    let (_world, client, server) = listening(options()).await;
+    let (_world, client, server) = World::listening(options()).await;
     let anonymous = client.without_key();
     for round in 0..100 {
         // A rejected client sends its next request instead of the body.
@@ -486,7 +478,7 @@ async fn following_request_is_not_read_as_body() {
 
 #[tokio::test]
 async fn expect_continue_is_answered_for_an_empty_body() {
-    let (_world, client, server) = listening(options()).await;
+    let (_world, client, server) = World::listening(options()).await;
     let more = "Content-Length: 0\r\nExpect: 100-continue\r\nConnection: close";
     let answer = server.request(post(&client, more, b"")).await;
     let rest = answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n");

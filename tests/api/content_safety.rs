@@ -1,7 +1,6 @@
 //! User uploads in a browser: product 5.3 and 5.4. Types, policies, and names in headers.
 
 use axum::body::Body;
-use catalog::Access;
 use http::Method;
 use server::management::BucketSettings;
 use tests::{Form, Reply, World};
@@ -242,7 +241,6 @@ async fn robots_tag_is_sent_when_indexing_is_disallowed() {
     assert_eq!(robots().await, "noindex");
     world.edit_bucket("photos", index(true));
     assert_eq!(robots().await, "");
-    let access = Some(Access::Private);
-    world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
+    world.make_private("photos");
     assert_eq!(robots().await, "noindex");
 }

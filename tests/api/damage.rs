@@ -6,24 +6,12 @@ use tests::World;
 
 const MARK: &[u8] = b"here the disk will lie";
 
-/// Flips one bit of the marked bytes, wherever they are stored.
-fn damage(world: &World) {
-    for path in world.disk.paths() {
-        let bytes = world.disk.bytes(&path);
-        if let Some(at) = bytes.windows(MARK.len()).position(|window| window == MARK) {
-            world.disk.flip(&path, at as u64, 1);
-            return;
-        }
-    }
-    panic!("the marked bytes are on no file");
-}
-
 #[tokio::test]
 async fn damaged_file_returns_an_error_naming_it() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", MARK).await;
     client.put("/photos/", "b.bin", b"sound").await;
-    damage(&world);
+    world.damage(MARK);
     let reply = client.get("/photos/a.bin").await;
     reply.check_error(500, "damaged");
     assert_eq!(reply.json()["key"], "a.bin");
@@ -35,7 +23,7 @@ async fn damaged_file_returns_an_error_naming_it() {
 async fn damage_never_returns_404_or_partial_content() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", MARK).await;
-    damage(&world);
+    world.damage(MARK);
     for range in ["bytes=0-", "bytes=0-0", "bytes=-1", "bytes=0-0,5-6", "bytes=3-4,9-"] {
         let reply = client.get_with("/photos/a.bin", &[("range", range)]).await;
         reply.check_error(500, "damaged");
@@ -59,7 +47,7 @@ async fn damaged_placeholder_is_an_error_not_missing() {
     let placeholder = Some("none.bin".to_owned());
     world.edit_bucket("photos", BucketSettings { placeholder, ..Default::default() });
     assert_eq!(client.get("/photos/gone.bin").await.status, 404);
-    damage(&world);
+    world.damage(MARK);
     let reply = client.get("/photos/gone.bin").await;
     reply.check_error(500, "damaged");
     assert_eq!(reply.json()["key"], "none.bin");
@@ -73,7 +61,7 @@ async fn damage_in_the_middle_aborts_the_body() {
     let mut body = vec![7; 3_000_000];
     body[1_500_000..1_500_000 + MARK.len()].copy_from_slice(MARK);
     client.put("/photos/", "a.bin", &body).await;
-    damage(&world);
+    world.damage(MARK);
     let answer = client.open(Method::GET, "/photos/a.bin", &[]).await;
     assert_eq!(answer.status(), 200);
     let (bytes, is_whole) = tests::client::read_until_closed(answer.into_body()).await;

@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use axum::body::Body;
-use http::Method;
 use tests::{Reply, World};
 
 /// Maximum packed size of the files of the file views in bytes: product 4.1.
@@ -180,7 +178,7 @@ async fn dashboard_unknown_view_is_404_and_views_are_read_only() {
     {
         world.anonymous().get(path).await.check_error(404, "not_found");
     }
-    let reply = world.anonymous().send(Method::POST, "/-/files/x", &[], Body::empty()).await;
+    let reply = world.anonymous().post("/-/files/x").await;
     reply.check_error(405, "method_not_allowed");
 }
 

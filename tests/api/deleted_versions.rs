@@ -162,8 +162,7 @@ async fn deleted_files_of_a_previous_bucket_are_hidden() {
     while world.state.catalog.buckets().get(&name).is_some() || world.object_count("photos") > 0 {
         tokio::task::yield_now().await;
     }
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     let made = loop {
         // The name is free after the removal.
         let made = bob.post_json("/api/buckets", json!({"bucketName": "photos"})).await;
@@ -217,8 +216,7 @@ async fn deleted_files_respect_key_scopes_and_folders() {
         undelete(&few, "in/a.txt").await.check_error(403, "forbidden");
     }
     undelete(&inside, "in/a.txt").await.check_done();
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     bob.get(DELETED).await.check_error(404, "bucket_not_found");
     undelete(&bob, "out/a.txt").await.check_error(404, "bucket_not_found");
     client.get(&format!("{DELETED}?cursor=x")).await.check_parameter("cursor");

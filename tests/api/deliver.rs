@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use server::management::BucketSettings;
-use tests::{Form, World};
+use tests::World;
 
 #[tokio::test]
 async fn get_returns_file_with_all_headers() {
@@ -213,8 +213,10 @@ async fn user_content_cannot_run_as_a_page() {
 #[tokio::test]
 async fn cache_control_is_immutable_for_random_names_only() {
     let (world, client) = World::with_bucket(1);
-    let form = Form::new().file("file", "a.png", None, b"\x89PNG\r\n\x1a\n");
-    let stored = client.upload("/photos/?randomizeName=true", form).await.json();
+    let stored = client
+        .upload_file("/photos/?randomizeName=true", "a.png", b"\x89PNG\r\n\x1a\n")
+        .await
+        .json();
     let path = format!("/photos/{}", stored["key"].as_str().unwrap());
     let forever = "public, max-age=31536000, immutable";
     assert_eq!(client.get(&path).await.header("cache-control"), forever);
@@ -267,11 +269,9 @@ async fn delivery_url_is_percent_decoded_once() {
 #[tokio::test]
 async fn private_bucket_rejects_alike_for_existing_and_missing() {
     let (world, client) = World::with_bucket(1);
-    let private = BucketSettings { access: Some(catalog::Access::Private), ..Default::default() };
-    world.edit_bucket("photos", private);
+    world.make_private("photos");
     client.put("/photos/", "a.txt", b"secret").await;
-    world.account("bob");
-    let bob = world.client_of("bob", Default::default());
+    let bob = world.account_with_key("bob");
     for path in ["/photos/a.txt", "/photos/none.txt", "/photos/"] {
         let reply = world.anonymous().get(path).await;
         reply.check_error(401, "missing_api_key");

@@ -4,7 +4,7 @@ use catalog::{Access, FairUseStanding, Scope};
 use http::StatusCode;
 use serde_json::{Value, json};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
-use tests::world::PUBLIC_URL;
+use tests::fixtures::path_of;
 use tests::{Browser, Client, World};
 
 const PATH: &str = "/api/buckets/secret/download-links";
@@ -21,9 +21,7 @@ async fn world() -> (World, Client) {
 }
 
 async fn link(client: &Client, wish: Value) -> String {
-    let reply = client.post_json(PATH, wish).await.check_done();
-    let url = reply["url"].as_str().unwrap();
-    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
+    path_of(&client.post_json(PATH, wish).await.check_done()["url"])
 }
 
 #[tokio::test]
@@ -70,7 +68,7 @@ async fn download_link_has_the_permissions_of_its_issuer() {
     let of_key = link(&Client::new(world.app(), Some(issued.key)), wish()).await;
     let mut ann = Browser::signed_in(&world, "ann").await;
     let reply = ann.post(PATH, wish()).await.json();
-    let of_session = reply["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
+    let of_session = &path_of(&reply["url"]);
     assert_eq!(ann.delete("/-/session").await.status, 204);
     assert_eq!(anonymous.get(of_session).await.text(), "0123456789", "it outlives the session");
     world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
@@ -119,7 +117,6 @@ async fn invalid_download_link_request_is_rejected_with_reason() {
         let lacking = world.client_of("ann", settings);
         lacking.post_json(PATH, wish.clone()).await.check_error(403, "forbidden");
     }
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     bob.post_json(PATH, wish).await.check_error(404, "bucket_not_found");
 }

@@ -1,7 +1,7 @@
 //! Forms byte by byte, in any style: clients 2 and 12. The forms of real clients are in `clients`.
 
-use axum::body::Body;
 use http::Method;
+use tests::fixtures::path_of;
 use tests::{Client, Reply, World};
 
 const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";
@@ -14,8 +14,7 @@ fn filled(text: &[u8], content: &[u8]) -> Vec<u8> {
 }
 
 async fn post(client: &Client, content_type: &str, body: Vec<u8>) -> Reply {
-    let headers = [("content-type", content_type)];
-    client.send(Method::POST, "/photos/in/", &headers, Body::from(body)).await
+    client.send_typed(Method::POST, "/photos/in/", content_type, &body).await
 }
 
 /// Posts a form with one file, and checks its key and type, and its delivery.
@@ -28,8 +27,7 @@ async fn check(content_type: &str, form: &[u8], content: &[u8], key: &str, kind:
     assert_eq!(reply["key"], format!("in/{key}"), "{shown}");
     assert_eq!(reply["files"][0]["contentType"], kind, "{shown}");
     assert_eq!(reply["files"].as_array().unwrap().len(), 1, "{shown}");
-    let url = reply["url"].as_str().unwrap();
-    let path = url.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let path = &path_of(&reply["url"]);
     assert_eq!(client.get(path).await.body, content, "{shown}");
     assert_eq!(world.object_count("photos"), 1);
 }

@@ -1,9 +1,10 @@
 //! Disk with less free space than the reserve: uploads return 507, everything else works; and a failing disk.
 
 use engine::disk::faults::{Fault, FaultRule, Operation};
-use server::management::{AdminRequest, AdminResponse, ApiKeySettings, BucketSettings};
+use server::management::{AdminRequest, AdminResponse, ApiKeySettings};
 use service::Config;
-use tests::{Form, World};
+use tests::World;
+use tests::fixtures::file_form;
 
 const RESERVE_BYTES: u64 = 1 << 30;
 
@@ -17,14 +18,10 @@ fn stats(world: &World) -> serde_json::Value {
 #[tokio::test]
 async fn full_disk_rejects_uploads_and_serves_reads() {
     let config = Config { reserve_bytes: Some(RESERVE_BYTES), ..Config::default() };
-    let world = World::with(1, config);
-    world.account("ann");
-    world.bucket("ann", "photos", BucketSettings::default());
-    let client = world.client_of("ann", ApiKeySettings::default());
+    let (world, client) = World::with_bucket_and(1, config);
     let anonymous = client.without_key();
-    let upload = |name: &str, bytes: usize| {
-        client.upload("/photos/", Form::new().file("file", name, None, &vec![b'x'; bytes]))
-    };
+    let upload =
+        |name: &str, bytes: usize| client.upload("/photos/", file_form(name, &vec![b'x'; bytes]));
     assert_eq!(upload("kept.txt", 10).await.status, 200);
     assert_eq!(upload("gone.txt", 10).await.status, 200);
 
@@ -60,7 +57,7 @@ async fn full_disk_rejects_uploads_and_serves_reads() {
 async fn failed_disk_is_reported_and_server_is_read_only() {
     let (world, client) = World::with_bucket(1);
     let anonymous = client.without_key();
-    let upload = |name| client.upload("/photos/", Form::new().file("file", name, None, b"x"));
+    let upload = |name| client.upload_file("/photos/", name, b"x");
     assert_eq!(upload("kept.txt").await.status, 200);
     let log = world.first_log_segment();
     world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::SyncLost));

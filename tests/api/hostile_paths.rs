@@ -17,7 +17,7 @@ impl Town {
         client.put("/photos/a/b", "x", b"slash").await;
         client.put("/photos/a%252Fb", "x", b"escaped").await;
         client.put("/photos/caf%C3%A9", "x", b"composed").await;
-        let listening = Listening::start(world.app(), ConnectionOptions::new()).await;
+        let listening = world.listen(ConnectionOptions::new()).await;
         Self { world, client, listening }
     }
 

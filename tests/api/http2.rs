@@ -14,12 +14,10 @@ const LATE: Duration = Duration::from_secs(10);
 const LARGE_BYTES: usize = 5 << 20;
 
 async fn listening() -> (World, Client, Authority, Listening) {
-    let (world, client) = World::with_bucket(1);
-    client.put("/photos/", "a.txt", b"hello").await;
     let authority = Authority::new();
     let tls = Some(authority.server());
     let options = ConnectionOptions { tls, drain: LATE.into(), ..ConnectionOptions::new() };
-    let listening = Listening::start(world.app(), options).await;
+    let (world, client, listening) = World::listening(options).await;
     (world, client, authority, listening)
 }
 

@@ -61,7 +61,7 @@ async fn waiting_for_answers(answer: Duration) -> (World, Authority, Listening) 
     };
     let tls = Some(authority.server());
     let options = ConnectionOptions { waits, tls, ..ConnectionOptions::new() };
-    let listening = Listening::start(world.app(), options).await;
+    let listening = world.listen(options).await;
     (world, authority, listening)
 }
 

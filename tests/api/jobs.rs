@@ -73,20 +73,6 @@ async fn fill(client: &Client, folder: &str, count: usize) {
     }
 }
 
-async fn keys(client: &Client, prefix: &str) -> Vec<String> {
-    let (mut keys, mut token) = (Vec::new(), String::new());
-    loop {
-        let path = format!("/api/list-objects?bucketName=photos&prefix={prefix}{token}");
-        let page = client.get(&path).await.json();
-        let contents = page["Contents"].as_array().cloned().unwrap_or_default();
-        keys.extend(contents.iter().map(|it| it["Key"].as_str().unwrap().to_owned()));
-        match page["NextContinuationToken"].as_str() {
-            Some(next) => token = format!("&continuationToken={next}"),
-            None => return keys,
-        }
-    }
-}
-
 /// Runs a job to its end; it must succeed with this `done` count.
 async fn finished(client: &Client, wish: Value, done: u64) -> Value {
     let job = ended(client, &begin(client, wish).await).await;
@@ -118,7 +104,7 @@ async fn folder_delete_job_keeps_files_created_since() {
     assert_eq!((&done["state"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     assert_eq!((&done["done"], &done["total"]), (&json!(2_999), &json!(2_999)));
     assert!(!done["startedAt"].is_null());
-    assert_eq!(keys(&client, "a").await, ["a/0007.txt", "a/new.txt", "ab/0000.txt"]);
+    assert_eq!(client.list_keys("a").await, ["a/0007.txt", "a/new.txt", "ab/0000.txt"]);
     assert_eq!(world.object_count("photos"), 3);
 
     // And back.
@@ -140,8 +126,8 @@ async fn folder_move_job_moves_thumbnails_and_keeps_conflicts() {
     let done = ended(&client, &id).await;
     assert_eq!((&done["state"], &done["done"]), (&json!("done"), &json!(201)), "{done}");
     assert_eq!((&done["to"], &done["result"]["skipped"]), (&json!("c/d/"), &json!(1)));
-    assert_eq!(keys(&client, "a/").await, ["a/0003.txt"]);
-    assert_eq!(keys(&client, "c/d/b/").await, ["c/d/b/cat.jpg", "c/d/b/cat_thumb.webp"]);
+    assert_eq!(client.list_keys("a/").await, ["a/0003.txt"]);
+    assert_eq!(client.list_keys("c/d/b/").await, ["c/d/b/cat.jpg", "c/d/b/cat_thumb.webp"]);
     assert_eq!(client.get("/photos/c/d/0199.txt").await.text(), "a/199");
     assert_eq!(client.get("/photos/c/d/0003.txt").await.text(), "in the way");
     assert_eq!(client.get("/photos/c/d/film.bin").await.body.len(), 2_000_000);
@@ -154,7 +140,7 @@ async fn folder_move_job_moves_thumbnails_and_keeps_conflicts() {
     let mut wish = to_folder("c/d/", "c/");
     wish["onConflict"] = json!("overwrite");
     ended(&client, &begin(&client, wish).await).await;
-    assert_eq!(keys(&client, "c/d/").await, Vec::<String>::new());
+    assert_eq!(client.list_keys("c/d/").await, Vec::<String>::new());
     assert_eq!(world.object_count("photos"), 203);
 }
 
@@ -166,7 +152,7 @@ async fn folder_can_be_moved_out_of_a_folder_of_the_same_name() {
     let _worker = Worker::start(&world);
     let moved = finished(&client, to_folder("a/a/", "a/"), 2).await;
     assert_eq!(moved["result"]["skipped"], 0, "{moved}");
-    assert_eq!(keys(&client, "").await, ["a/a/x.txt", "a/x.txt"]);
+    assert_eq!(client.list_keys("").await, ["a/a/x.txt", "a/x.txt"]);
     assert_eq!(client.get("/photos/a/x.txt").await.text(), "high");
     assert_eq!(client.get("/photos/a/a/x.txt").await.text(), "deep");
 }
@@ -179,7 +165,7 @@ async fn emptied_bucket_is_restored_up_to_the_quota() {
     let _worker = Worker::start(&world);
     let empty = json!({"kind": "emptyBucket", "bucketName": "photos"});
     finished(&client, empty, 151).await;
-    assert_eq!(keys(&client, "").await, Vec::<String>::new());
+    assert_eq!(client.list_keys("").await, Vec::<String>::new());
     let quota_objects = Some(Some(100));
     world.edit_bucket("photos", BucketSettings { quota_objects, ..BucketSettings::default() });
     let failed = ended(&client, &begin(&client, in_folder("undeleteFolder", "")).await).await;
@@ -211,7 +197,7 @@ async fn restore_job_restores_only_files_deleted_since() {
     let _worker = Worker::start(&world);
     let done = ended(&client, &id).await;
     assert_eq!(done["done"], 1, "{done}");
-    assert_eq!(keys(&client, "a/").await, ["a/0001.txt"]);
+    assert_eq!(client.list_keys("a/").await, ["a/0001.txt"]);
 }
 
 #[tokio::test]
@@ -232,7 +218,7 @@ async fn job_can_be_cancelled_while_queued_and_running() {
     while world.state.jobs.running.get(&job_id).is_some() {
         tokio::task::yield_now().await;
     }
-    let (left, moved) = (keys(&client, "a/").await.len(), keys(&client, "b/").await.len());
+    let (left, moved) = (client.list_keys("a/").await.len(), client.list_keys("b/").await.len());
     assert_eq!(left + moved, 2_000);
     assert!(left > 0 && moved > 0, "{left} left, {moved} moved");
     let ended = job(&client, &id).await;
@@ -252,7 +238,7 @@ async fn job_stops_when_key_is_revoked_or_account_suspended() {
     let _worker = Worker::start(&world);
     let job = ended(&client, &revoked).await;
     assert_eq!((&job["state"], &job["errorCode"]), (&json!("failed"), &json!("forbidden")));
-    assert_eq!(keys(&client, "a/").await.len(), 10);
+    assert_eq!(client.list_keys("a/").await.len(), 10);
     drop(_worker);
     let suspended = begin(&client, in_folder("deleteFolder", "a/")).await;
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
@@ -262,7 +248,7 @@ async fn job_stops_when_key_is_revoked_or_account_suspended() {
     assert_eq!(ended(&operator, &suspended).await["state"], "failed");
     drop(worker);
     world.edit_account("ann", standing(FairUseStanding::Good));
-    assert_eq!(keys(&client, "a/").await.len(), 10);
+    assert_eq!(client.list_keys("a/").await.len(), 10);
 }
 
 #[tokio::test]
@@ -289,7 +275,7 @@ async fn job_survives_sign_out_and_ends_with_permission() {
     assert_eq!((&ended["state"], &ended["errorCode"]), (&json!("failed"), &json!("forbidden")));
     drop(worker);
     world.edit_account("ann", standing(FairUseStanding::Good));
-    assert_eq!(keys(&client, "a/").await.len(), 10);
+    assert_eq!(client.list_keys("a/").await.len(), 10);
 }
 
 #[tokio::test]
@@ -309,7 +295,7 @@ async fn job_resumes_after_power_loss_without_repeating_work() {
         disk.power_on(policy, seed);
         let world = world.found_on(disk);
         let client = Client::new(world.app(), client.key.clone());
-        let (left, moved) = (keys(&client, "a/").await, keys(&client, "b/").await);
+        let (left, moved) = (client.list_keys("a/").await, client.list_keys("b/").await);
         assert_eq!(left.len() + moved.len(), 600, "seed {seed}");
         let found = job(&client, &moving).await;
         assert!(["waiting", "done"].contains(&found["state"].as_str().unwrap()), "{found}");
@@ -320,9 +306,9 @@ async fn job_resumes_after_power_loss_without_repeating_work() {
         let _worker = Worker::start(&world);
         assert_eq!(ended(&client, &moving).await["state"], "done");
         assert_eq!(ended(&client, &deleting).await["state"], "done");
-        assert_eq!(keys(&client, "a/").await, [again]);
-        assert_eq!(keys(&client, "b/").await.len(), 600);
-        assert_eq!(keys(&client, "d/").await, ["d/new.txt"]);
+        assert_eq!(client.list_keys("a/").await, [again]);
+        assert_eq!(client.list_keys("b/").await.len(), 600);
+        assert_eq!(client.list_keys("d/").await, ["d/new.txt"]);
         for at in [0, 299, 599] {
             let text = client.get(&format!("/photos/b/{at:04}.txt")).await.text();
             assert_eq!(text, format!("a/{at}"));
@@ -371,8 +357,7 @@ async fn jobs_are_bounded_and_old_ones_are_evicted() {
 #[tokio::test]
 async fn jobs_of_other_accounts_are_hidden_and_rejected() {
     let (world, client) = World::with_bucket(1);
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     let id = begin(&client, in_folder("deleteFolder", "a/")).await;
     bob.get(&format!("/api/jobs/{id}")).await.check_error(404, "job_not_found");
     bob.delete(&format!("/api/jobs/{id}")).await.check_error(404, "job_not_found");

@@ -3,7 +3,8 @@
 use catalog::Scope;
 use serde_json::{Value, json};
 use server::management::ApiKeySettings;
-use tests::{Client, Form, World};
+use tests::fixtures::key_with_scopes;
+use tests::{Client, World};
 
 fn client_with(world: &World, issued: &Value) -> Client {
     Client::new(world.app(), Some(issued["key"].as_str().unwrap().to_owned()))
@@ -29,8 +30,7 @@ async fn api_key_is_shown_once_listed_and_revoked() {
     }
     let phone = client_with(&world, &issued);
     phone.put("/photos/img/", "a.txt", b"1").await;
-    let form = Form::new().file("f", "a.txt", None, b"1");
-    phone.upload("/photos/img2/", form).await.check_error(403, "forbidden");
+    phone.upload_file("/photos/img2/", "a.txt", b"1").await.check_error(403, "forbidden");
 
     let listed = client.get("/api/keys").await;
     let secret = issued["key"].as_str().unwrap().split('_').nth(2).unwrap().to_owned();
@@ -135,8 +135,7 @@ async fn api_key_cannot_create_a_more_powerful_key() {
     let whole_id = whole.key().split('_').nth(1).unwrap();
     let reply = limited.delete(&format!("/api/keys/{whole_id}")).await;
     reply.check_error(404, "api_key_not_found");
-    let uploader = world
-        .client_of("ann", ApiKeySettings { scopes: vec![Scope::Upload], ..Default::default() });
+    let uploader = world.client_of("ann", key_with_scopes(&[Scope::Upload]));
     uploader.get("/api/keys").await.check_error(403, "forbidden");
     uploader.post_json("/api/keys", narrow).await.check_error(403, "forbidden");
 }
@@ -147,9 +146,7 @@ async fn manage_scope_alone_neither_publishes_nor_deletes() {
     let access = |access: &str| json!({"access": access});
     whole.patch_json("/api/buckets/photos", access("private")).await.check_done();
     whole.put("/photos/", "a.txt", b"1").await;
-    let only = |scopes: &[Scope]| {
-        world.client_of("ann", ApiKeySettings { scopes: scopes.to_vec(), ..Default::default() })
-    };
+    let only = |scopes: &[Scope]| world.client_of("ann", key_with_scopes(scopes));
     let manage = only(&[Scope::Manage]);
     manage.get("/photos/a.txt").await.check_error(403, "forbidden");
     let publish = manage.patch_json("/api/buckets/photos", access("public")).await;

@@ -9,7 +9,8 @@ use catalog::Scope;
 use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions, StagedBody, Store};
 use http::Method;
 use serde_json::{Value, json};
-use server::management::{ApiKeySettings, BucketSettings};
+use server::management::BucketSettings;
+use tests::fixtures::{key_of_folder, key_with_scopes};
 use tests::{Client, World};
 
 fn name(key: &str) -> ObjectName {
@@ -235,10 +236,9 @@ async fn list_requires_list_permission() {
         reply.check_error(404, "bucket_not_found");
     }
     let only = |settings| world.client_of("ann", settings);
-    let uploader =
-        only(ApiKeySettings { scopes: vec![Scope::Upload], ..ApiKeySettings::default() });
+    let uploader = only(key_with_scopes(&[Scope::Upload]));
     uploader.get(path).await.check_error(403, "forbidden");
-    let below = only(ApiKeySettings { prefix: Some("a".into()), ..ApiKeySettings::default() });
+    let below = only(key_of_folder("a"));
     assert_eq!(below.get(&format!("{path}&prefix=a/c/")).await.status, 200);
     assert_eq!(keys(&below.get(&format!("{path}&prefix=a/")).await.json()).len(), 4);
     for above in ["", "&prefix=a", "&prefix=b/", "&delimiter=/", "&prefix=a-b/&delimiter=/"] {

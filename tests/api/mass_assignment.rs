@@ -64,8 +64,7 @@ fn routes(organisation: &str) -> Vec<(Method, String, Value, &'static [&'static 
 }
 
 async fn send(client: &Client, method: &Method, path: &str, body: String) -> Reply {
-    let headers = [("content-type", "application/json")];
-    client.send(method.clone(), path, &headers, Body::from(body)).await
+    client.send_typed(method.clone(), path, "application/json", body.as_bytes()).await
 }
 
 /// Returns everything that ann can see of herself.

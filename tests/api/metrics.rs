@@ -28,7 +28,7 @@ async fn listening(config: Config) -> (World, Client, Listening) {
     let (world, client) = World::with_bucket_and(1, config);
     let counts = world.state.metrics.connections(ListenerKind::Public).clone();
     let options = ConnectionOptions { counts, ..ConnectionOptions::new() };
-    let listening = Listening::start(world.app(), options).await;
+    let listening = world.listen(options).await;
     (world, client, listening)
 }
 

@@ -18,13 +18,6 @@ async fn move_on(client: &Client, from: &str, to: &str, on_conflict: &str) -> Re
     client.post_json(MOVE, json!({"from": from, "to": to, "onConflict": on_conflict})).await
 }
 
-/// Returns the keys of the bucket, thumbnails too.
-async fn keys(client: &Client) -> Vec<String> {
-    let listed = client.get("/api/list-objects?bucketName=photos").await.json();
-    let contents = listed["Contents"].as_array().cloned().unwrap_or_default();
-    contents.iter().map(|it| it["Key"].as_str().unwrap().to_owned()).collect()
-}
-
 async fn usage(client: &Client) -> (Value, Value) {
     let mut bucket = client.get("/api/buckets/photos").await.check_done()["bucket"].take();
     (bucket["objectCount"].take(), bucket["totalBytes"].take())
@@ -52,7 +45,7 @@ async fn move_keeps_content_type_and_creation_time() {
         assert_eq!(after.header(name), before.header(name), "{name}");
     }
     assert_ne!(after.header("last-modified"), before.header("last-modified"));
-    assert_eq!(keys(&client).await, ["b/c/read me.txt"]);
+    assert_eq!(client.list_keys("").await, ["b/c/read me.txt"]);
     move_to(&client, "a/notes.md", "b").await.check_error(404, "file_not_found");
 }
 
@@ -88,27 +81,27 @@ async fn move_takes_thumbnail_along_and_removes_replaced_one() {
     client.put("/photos/a/?thumbnail", "cat.jpg", &picture).await;
     let small = client.get("/photos/a/cat_thumb.webp").await.body;
     move_to(&client, "a/cat.jpg", "b/tom.jpg").await.check_done();
-    assert_eq!(keys(&client).await, ["b/tom.jpg", "b/tom_thumb.webp"]);
+    assert_eq!(client.list_keys("").await, ["b/tom.jpg", "b/tom_thumb.webp"]);
     assert_eq!(client.get("/photos/b/tom_thumb.webp").await.body, small);
     // The same place, of another file.
     move_to(&client, "b/tom.jpg", "b/tom.jpeg").await.check_done();
-    assert_eq!(keys(&client).await, ["b/tom.jpeg", "b/tom_thumb.webp"]);
+    assert_eq!(client.list_keys("").await, ["b/tom.jpeg", "b/tom_thumb.webp"]);
     client.delete("/photos/b/tom.jpeg").await.check_done();
-    assert_eq!(keys(&client).await, Vec::<String>::new());
+    assert_eq!(client.list_keys("").await, Vec::<String>::new());
     // Over another picture, and over one by a file that has none.
     client.put("/photos/?thumbnail", "a.jpg", &picture).await;
     client.put("/photos/?thumbnail", "b.jpg", &jpeg(40, 40)).await;
     move_on(&client, "a.jpg", "b.jpg", "overwrite").await.check_done();
-    assert_eq!(keys(&client).await, ["b.jpg", "b_thumb.webp"]);
+    assert_eq!(client.list_keys("").await, ["b.jpg", "b_thumb.webp"]);
     assert_eq!(client.get("/photos/b_thumb.webp").await.body, small);
     client.put("/photos/", "c.txt", b"1").await;
     move_on(&client, "c.txt", "b.jpg", "overwrite").await.check_done();
-    assert_eq!(keys(&client).await, ["b.jpg"]);
+    assert_eq!(client.list_keys("").await, ["b.jpg"]);
     // A user's own file does not block the move, and stays.
     client.put("/photos/?thumbnail", "d.jpg", &picture).await;
     client.put("/photos/", "e_thumb.webp", b"mine").await;
     move_to(&client, "d.jpg", "e.jpg").await.check_done();
-    assert_eq!(keys(&client).await, ["b.jpg", "e.jpg", "e_thumb.webp"]);
+    assert_eq!(client.list_keys("").await, ["b.jpg", "e.jpg", "e_thumb.webp"]);
     assert_eq!(client.get("/photos/e_thumb.webp").await.text(), "mine");
 }
 
@@ -126,7 +119,7 @@ async fn move_to_existing_name_is_rejected_numbered_or_replaced() {
     let moved = move_on(&client, "c.txt", "b.txt", "overwrite").await.check_done();
     assert_eq!((&moved["path"], &moved["renamed"]), (&json!("b.txt"), &json!(false)));
     assert_eq!(client.get("/photos/b.txt").await.text(), "c.txt");
-    assert_eq!(keys(&client).await, ["b (1).txt", "b.txt", "d.txt"]);
+    assert_eq!(client.list_keys("").await, ["b (1).txt", "b.txt", "d.txt"]);
     move_on(&client, "d.txt", "e.txt", "skip").await.check_parameter("onConflict");
 }
 
@@ -157,8 +150,7 @@ async fn move_succeeds_at_full_quota_with_exact_counts() {
     move_on(&client, "c.txt", "b.txt", "overwrite").await.check_done();
     assert_eq!(usage(&client).await, (json!(1), json!(5)));
     client.put("/photos/", "d.txt", b"123").await;
-    let over = Form::new().file("f", "e.txt", None, b"1");
-    client.upload("/photos/", over).await.check_error(507, "quota_exceeded");
+    client.upload_file("/photos/", "e.txt", b"1").await.check_error(507, "quota_exceeded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -198,8 +190,8 @@ async fn concurrent_moves_of_one_file_have_one_winner() {
         statuses.push(moving.await.unwrap().as_u16());
     }
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
-    assert_eq!(keys(&client).await.len(), 1);
-    let many = keys(&client).await;
+    assert_eq!(client.list_keys("").await.len(), 1);
+    let many = client.list_keys("").await;
     for at in 0..8 {
         client.put("/photos/from/", &format!("{at}.txt"), at.to_string().as_bytes()).await;
     }
@@ -217,7 +209,7 @@ async fn concurrent_moves_of_one_file_have_one_winner() {
     paths.sort();
     paths.dedup();
     assert_eq!(paths.len(), 8);
-    assert_eq!(keys(&client).await.len(), many.len() + 8);
+    assert_eq!(client.list_keys("").await.len(), many.len() + 8);
 }
 
 #[tokio::test]
@@ -240,8 +232,7 @@ async fn move_requires_write_and_delete_permission() {
     move_to(&inside, "in/a.txt", "out/a.txt").await.check_error(403, "forbidden");
     move_to(&inside, "out/a.txt", "in/a.txt").await.check_error(403, "forbidden");
     move_to(&inside, "in/a.txt", "in/b.txt").await.check_done();
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     move_to(&bob, "in/b.txt", "in/c.txt").await.check_error(404, "bucket_not_found");
     move_to(&client.without_key(), "in/b.txt", "in/c.txt")
         .await
@@ -263,7 +254,7 @@ async fn move_accepts_only_files_and_valid_targets() {
     client.post_json(MOVE, json!({"from": "a.jpg"})).await.check_parameter("to");
     let more = json!({"from": "a.jpg", "to": "b.jpg", "force": true});
     client.post_json(MOVE, more).await.check_parameter("force");
-    assert_eq!(keys(&client).await, ["a.jpg", "a_thumb.webp"]);
+    assert_eq!(client.list_keys("").await, ["a.jpg", "a_thumb.webp"]);
 }
 
 #[tokio::test]
@@ -297,7 +288,7 @@ async fn power_loss_leaves_moved_file_whole_under_one_name() {
                 moved.push(again.get(&format!("/photos/{name}")).await.status == 404);
             }
             // The thumbnail is where its file is.
-            let keys = keys(&again).await;
+            let keys = again.list_keys("").await;
             let thumbnail = if moved[0] { "b/a_thumb.webp" } else { "a_thumb.webp" };
             let thumbnails = keys.iter().filter(|key| key.ends_with("_thumb.webp"));
             assert_eq!(thumbnails.collect::<Vec<_>>(), [thumbnail], "{policy:?} {at}");
@@ -324,7 +315,7 @@ async fn copy_keeps_type_and_source_and_counts_towards_quotas() {
     };
     let copied = copy("a/notes.md", "b/copy.md", "refuse").await.check_done();
     assert_eq!((&copied["path"], &copied["renamed"]), (&json!("b/copy.md"), &json!(false)));
-    assert_eq!(keys(&client).await, ["a/notes.md", "b/copy.md"]);
+    assert_eq!(client.list_keys("").await, ["a/notes.md", "b/copy.md"]);
     let found = client.get("/photos/b/copy.md").await;
     assert_eq!(found.text(), "# one");
     let source = client.get("/photos/a/notes.md").await;

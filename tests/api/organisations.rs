@@ -1,10 +1,8 @@
 //! Organisations, their members and permissions: specification 1 and 4.8, clients 13.11.
 
-use axum::body::Body;
-use http::Method;
 use serde_json::{Value, json};
 use server::management::ApiKeySettings;
-use tests::{Client, Form, Reply, World};
+use tests::{Client, Reply, World};
 
 /// Ann, who owns the organisation, and Bob; the ids of the organisation and of Bob.
 struct Crew {
@@ -38,7 +36,7 @@ impl Crew {
     }
 
     async fn accept(&self) -> Reply {
-        self.bob.send(Method::POST, &self.path("/membership"), &[], Body::empty()).await
+        self.bob.post(&self.path("/membership")).await
     }
 
     /// Adds Bob as a member, or changes his role.
@@ -50,7 +48,7 @@ impl Crew {
     }
 
     async fn upload(&self, client: &Client) -> Reply {
-        client.upload("/shared/", Form::new().file("f", "b.txt", None, b"1")).await
+        client.upload_file("/shared/", "b.txt", b"1").await
     }
 }
 

@@ -1,11 +1,11 @@
 //! The premium endpoint: specification 4.2, 4.3 (earlier forms) and 8, clients 13.3 and 13.14.
 
 use axum::body::Body;
-use catalog::{Access, Plan};
+use catalog::Plan;
 use http::Method;
 use serde_json::json;
-use server::management::{ApiKeySettings, BucketSettings};
 use service::Config;
+use tests::fixtures::path_of;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, World};
 
@@ -17,10 +17,7 @@ fn form(bytes: usize) -> Form {
 fn both_ends() -> (World, Client, Client) {
     let limits =
         Config { body_bytes_max: 1_000, upload_body_bytes_max: 5_000, ..Config::default() };
-    let world = World::with(1, limits);
-    world.account("ann");
-    world.bucket("ann", "photos", BucketSettings::default());
-    let basic = world.client_of("ann", ApiKeySettings::default());
+    let (world, basic) = World::with_bucket_and(1, limits);
     let premium = world.at_premium(&basic);
     (world, basic, premium)
 }
@@ -48,8 +45,7 @@ async fn premium_host_rejects_plans_below_pro_except_reads() {
     anonymous.upload("/photos/", form(10)).await.check_error(401, "missing_api_key");
     assert_eq!(anonymous.get("/-/ready").await.status, 200);
     world.set_plan("ann", Plan::Free);
-    let private = BucketSettings { access: Some(Access::Private), ..BucketSettings::default() };
-    world.edit_bucket("photos", private);
+    world.make_private("photos");
     anonymous.get("/photos/a.txt").await.check_error(401, "missing_api_key");
     assert_eq!(premium.get("/photos/a.txt").await.text(), "hello");
 }
@@ -74,10 +70,9 @@ async fn premium_host_has_its_own_body_limit() {
 #[tokio::test]
 async fn premium_presigned_upload_uses_plan_of_issuer() {
     let (world, basic, premium) = both_ends();
-    let url = basic.get("/api/presigned-url?path=photos/&overwrite").await.json()["url"].clone();
-    let posted = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
-    let url = basic.get("/photos/presigned/b.bin").await.json()["presignedUrl"].clone();
-    let put = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
+    let posted =
+        &path_of(&basic.get("/api/presigned-url?path=photos/&overwrite").await.json()["url"]);
+    let put = &path_of(&basic.get("/photos/presigned/b.bin").await.json()["presignedUrl"]);
     let anonymous = premium.without_key();
     let raw = || anonymous.send(Method::PUT, put, &[], Body::from(vec![7; 2_000]));
     anonymous.upload(posted, form(2_000)).await.check_error(403, "plan_required");

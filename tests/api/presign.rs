@@ -7,36 +7,23 @@ use http::Method;
 use serde_json::{Value, json};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use service::Config;
+use tests::fixtures::{file_form, key_with_scopes, path_of};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 async fn issue(client: &Client, query: &str) -> Value {
-    let reply = client.get(&format!("/api/presigned-url?{query}")).await;
-    assert_eq!(reply.status, 200, "{query}: {}", reply.text());
-    reply.json()
+    client.get_json(&format!("/api/presigned-url?{query}")).await
 }
 
 /// Returns the path that the token is posted to.
 async fn token_path(client: &Client, query: &str) -> String {
-    let url = issue(client, query).await["url"].as_str().unwrap().to_owned();
-    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
-}
-
-fn form(name: &str, bytes: &[u8]) -> Form {
-    Form::new().file("file", name, None, bytes)
-}
-
-/// Uploads one file with a token, which must be valid for it.
-async fn put(anonymous: &Client, path: &str, name: &str, bytes: &[u8]) -> Value {
-    let reply = anonymous.upload(path, form(name, bytes)).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    reply.json()
+    path_of(&issue(client, query).await["url"])
 }
 
 async fn use_token(client: &Client, path: &str) -> Reply {
-    client.without_key().upload(path, form("a.txt", b"1")).await
+    client.without_key().upload_file(path, "a.txt", b"1").await
 }
 
 #[tokio::test]
@@ -68,17 +55,17 @@ async fn presign_token_is_single_use() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/img/").await;
     let anonymous = world.anonymous();
-    let reply = anonymous.upload(&path, form("cat.png", PNG)).await;
+    let reply = anonymous.upload_file(&path, "cat.png", PNG).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let body = reply.json();
     assert_eq!(body["message"], "Successfully uploaded 1 file(s)");
     assert_eq!(body["url"], "https://cdn.example.com/photos/img/cat.png");
     assert_eq!(body["thumbnailUrl"], Value::Null);
     assert_eq!(client.get("/photos/img/cat.png").await.body, PNG);
-    let again = anonymous.upload(&path, form("dog.png", PNG)).await;
+    let again = anonymous.upload_file(&path, "dog.png", PNG).await;
     again.check_error(410, "token_used");
     world.clock.advance(3_600_000);
-    anonymous.upload(&path, form("dog.png", PNG)).await.check_error(410, "token_expired");
+    anonymous.upload_file(&path, "dog.png", PNG).await.check_error(410, "token_expired");
     assert_eq!(world.object_count("photos"), 1);
 }
 
@@ -166,7 +153,7 @@ async fn presign_bucket_is_taken_from_the_path_by_default() {
         (&one_folder, "path=photos/img/x/", "img/x/a.txt"),
     ] {
         let path = token_path(client, &format!("{query}&overwrite")).await;
-        assert_eq!(put(&world.anonymous(), &path, "a.txt", b"1").await["key"], key, "{query}");
+        assert_eq!(world.anonymous().put(&path, "a.txt", b"1").await["key"], key, "{query}");
     }
     for (client, query, status, code) in [
         (&client, "", 400, "bad_parameter"),
@@ -196,11 +183,10 @@ async fn presign_bucket_is_taken_from_the_path_by_default() {
 #[tokio::test]
 async fn presign_requires_scope_and_writes_nothing() {
     let (world, client) = World::with_bucket(1);
-    let scoped = |scope| ApiKeySettings { scopes: vec![scope], ..ApiKeySettings::default() };
     let anonymous = world.anonymous();
     anonymous.get("/api/presigned-url?path=photos/").await.check_error(401, "missing_api_key");
     for scope in Scope::ALL {
-        let client = world.client_of("ann", scoped(scope));
+        let client = world.client_of("ann", key_with_scopes(&[scope]));
         let reply = client.get("/api/presigned-url?path=photos/").await;
         if scope == Scope::Presign {
             assert_eq!(reply.status, 200);
@@ -208,8 +194,7 @@ async fn presign_requires_scope_and_writes_nothing() {
             reply.check_error(403, "forbidden");
         }
     }
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     bob.get("/api/presigned-url?path=photos/").await.check_error(404, "bucket_not_found");
     let operations = world.store.stats().unwrap().overlay_changes;
     for _ in 0..10 {
@@ -229,13 +214,13 @@ async fn presign_folder_lock_confines_files_to_the_folder() {
         ("%2e%2e%2fe.txt", "img/%2e%2e%2fe.txt"),
     ] {
         let path = token_path(&client, "path=photos/img/").await;
-        assert_eq!(put(&world.anonymous(), &path, name, b"1").await["key"], key, "{name}");
+        assert_eq!(world.anonymous().put(&path, name, b"1").await["key"], key, "{name}");
     }
     // The token has the parameters, the address of its use does not.
     for query in ["?overwrite=true", "?path=photos/x/", "?randomizeName=true", "?bucket=other"] {
         let path = token_path(&client, "path=photos/img/").await;
         let key =
-            put(&world.anonymous(), &format!("{path}{query}"), "a.txt", b"2").await["key"].clone();
+            world.anonymous().put(&format!("{path}{query}"), "a.txt", b"2").await["key"].clone();
         assert!(key.as_str().unwrap().starts_with("img/a ("), "{query}: {key}");
     }
     let path = token_path(&client, "path=photos/img/").await;
@@ -255,12 +240,12 @@ async fn presign_file_lock_fixes_the_file_name() {
     let path = token_path(&client, "path=photos/img/tom.txt").await;
     let several = Form::new().file("files", "x.txt", None, b"1").file("files", "y.txt", None, b"1");
     anonymous.upload(&path, several).await.check_error(400, "bad_request");
-    assert_eq!(put(&anonymous, &path, "../other.png", b"one").await["key"], "img/tom.txt");
+    assert_eq!(anonymous.put(&path, "../other.png", b"one").await["key"], "img/tom.txt");
     let path = token_path(&client, "path=photos/img/tom.txt").await;
-    let reply = put(&anonymous, &path, "x.txt", b"two").await;
+    let reply = anonymous.put(&path, "x.txt", b"two").await;
     assert_eq!((&reply["key"], &reply["renamed"]), (&json!("img/tom (1).txt"), &json!(true)));
     let path = token_path(&client, "path=photos/img/tom.txt&overwrite=true").await;
-    assert_eq!(put(&anonymous, &path, "x.txt", b"three").await["key"], "img/tom.txt");
+    assert_eq!(anonymous.put(&path, "x.txt", b"three").await["key"], "img/tom.txt");
     assert_eq!(client.get("/photos/img/tom.txt").await.text(), "three");
 }
 
@@ -273,7 +258,7 @@ async fn presign_random_names_stay_in_locked_folder() {
         ("path=photos/img/tom&randomizeName=1", ".png"),
     ] {
         let path = token_path(&client, query).await;
-        let key = put(&world.anonymous(), &path, "cat.png", PNG).await["key"].clone();
+        let key = world.anonymous().put(&path, "cat.png", PNG).await["key"].clone();
         let name = key.as_str().unwrap().strip_prefix("img/").unwrap();
         assert_eq!(name.len(), 36 + 4, "{query}: {name}");
         assert!(name.ends_with(extension) && !name.contains('/'), "{query}: {name}");
@@ -285,17 +270,14 @@ async fn presign_phone_bucket_does_not_weaken_the_lock() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     let path = token_path(&client, "path=phone/images").await;
-    assert_eq!(put(&world.anonymous(), &path, "a.png", PNG).await["key"], "images");
+    assert_eq!(world.anonymous().put(&path, "a.png", PNG).await["key"], "images");
 }
 
 #[tokio::test]
 async fn presign_failed_upload_does_not_consume_the_token() {
     let config =
         Config { body_bytes_max: 1_000, reserve_bytes: Some(1 << 30), ..Config::default() };
-    let world = World::with(1, config);
-    world.account("ann");
-    world.bucket("ann", "photos", BucketSettings::default());
-    let client = world.client_of("ann", ApiKeySettings::default());
+    let (world, client) = World::with_bucket_and(1, config);
     let anonymous = world.anonymous();
     let path = token_path(&client, "path=photos/img/").await;
     let send = async |kind: &str, body: Vec<u8>| {
@@ -306,19 +288,19 @@ async fn presign_failed_upload_does_not_consume_the_token() {
     send("image/png", PNG.to_vec()).await.check_error(415, "unsupported_media_type");
     send(&kind, b"no form".to_vec()).await.check_error(400, "incomplete_body");
     send(&kind, Form::new().text("a", "b").body()).await.check_error(400, "no_file");
-    send(&kind, form("a.bin", &[7; 2_000]).body()).await.check_error(413, "file_too_large");
-    let whole = form("a.txt", b"hello").body();
+    send(&kind, file_form("a.bin", &[7; 2_000]).body()).await.check_error(413, "file_too_large");
+    let whole = file_form("a.txt", b"hello").body();
     for cut in 60..whole.len() - 4 {
         send(&kind, whole[..cut].to_vec()).await.check_error(400, "incomplete_body");
     }
     world.disk.set_free_bytes(1 << 20);
     world.clock.advance(1_000);
-    let full = anonymous.upload(&path, form("a.txt", b"hello")).await;
+    let full = anonymous.upload_file(&path, "a.txt", b"hello").await;
     full.check_error(507, "no_space");
     world.disk.set_free_bytes(4 << 30);
     world.clock.advance(1_000);
     assert_eq!(world.object_count("photos"), 0);
-    put(&anonymous, &path, "a.txt", b"hello").await;
+    anonymous.put(&path, "a.txt", b"hello").await;
     use_token(&client, &path).await.check_error(410, "token_used");
 }
 
@@ -327,7 +309,7 @@ async fn presign_token_in_use_is_rejected_until_upload_ends() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/").await;
     let anonymous = world.anonymous();
-    let (sender, body) = tests::held_body(form("a.txt", b"slow").body());
+    let (sender, body) = tests::held_body(file_form("a.txt", b"slow").body());
     let slow = {
         let (anonymous, path) = (anonymous.clone(), path.clone());
         tokio::spawn(async move {
@@ -386,14 +368,13 @@ async fn presign_token_has_the_permissions_of_its_issuer() {
 #[tokio::test]
 async fn presign_token_overrides_other_credentials() {
     let (world, client) = World::with_bucket(1);
-    let scopes = vec![Scope::Read];
-    let reader = world.client_of("ann", ApiKeySettings { scopes, ..ApiKeySettings::default() });
+    let reader = world.client_of("ann", key_with_scopes(&[Scope::Read]));
     for key in ["Bearer nonsense", "", reader.key()] {
         let path = token_path(&client, "path=photos/&overwrite").await;
         let mut wrong = client.without_key();
         wrong.key = Some(key.to_owned());
         let path = format!("{path}?apiKey=nonsense");
-        assert_eq!(wrong.upload(&path, form("a.txt", b"1")).await.status, 200, "{key}");
+        assert_eq!(wrong.upload_file(&path, "a.txt", b"1").await.status, 200, "{key}");
     }
 }
 
@@ -411,7 +392,7 @@ async fn presign_token_accepts_only_post_forms() {
         );
     }
     assert_eq!(anonymous.send(Method::OPTIONS, &path, &[], Body::empty()).await.status, 204);
-    let reply = client.send(Method::POST, "/api/presigned-url", &[], Body::empty()).await;
+    let reply = client.post("/api/presigned-url").await;
     reply.check_error(405, "method_not_allowed");
     assert_eq!(reply.header("allow"), "GET, HEAD, OPTIONS");
     assert_eq!(use_token(&client, &path).await.status, 200);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::disk::sim::LossPolicy;
 use http::Method;
 use server::management::ApiKeySettings;
-use tests::world::PUBLIC_URL;
+use tests::fixtures::path_of;
 use tests::{Client, Form, World, held_body};
 
 /// Concurrent uploads, as the issue requires.
@@ -14,8 +14,7 @@ const USES: usize = 50;
 const ROUNDS: u64 = 1_000;
 
 async fn token_path(client: &Client) -> String {
-    let reply = client.get("/api/presigned-url?path=photos/img/").await.json();
-    reply["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned()
+    path_of(&client.get("/api/presigned-url?path=photos/img/").await.json()["url"])
 }
 
 fn form(round: u64) -> Form {
@@ -92,8 +91,7 @@ async fn check_object_and_token_atomic(bytes: usize) {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client).await;
     world.disk.record_cuts();
-    let upload = Form::new().file("file", "a.bin", None, &vec![7; bytes]);
-    let reply = client.without_key().upload(&path, upload).await;
+    let reply = client.without_key().upload_file(&path, "a.bin", &vec![7; bytes]).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let acknowledged = world.disk.operations();
     // Work of the store's threads completes a little later.

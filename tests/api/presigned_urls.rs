@@ -1,29 +1,19 @@
 //! Presigned addresses, the earlier form: specification 4.5, clients 3.4.
 
 use axum::body::Body;
-use catalog::{Access, Scope};
+use catalog::Scope;
 use http::Method;
 use listener::options::ConnectionOptions;
 use serde_json::json;
 use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
 use service::Config;
-use tests::wire::Listening;
-use tests::world::PUBLIC_URL;
+use tests::fixtures::path_of;
 use tests::{Client, Form, Reply, World, held_body};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-/// Returns the path and query for the PUT of a file.
-async fn issue(client: &Client, path: &str) -> String {
-    let reply = client.get(path).await;
-    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
-    let url = reply.json()["presignedUrl"].as_str().unwrap().to_owned();
-    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
-}
-
 async fn put(client: &Client, path: &str, kind: &str, bytes: &[u8]) -> Reply {
-    let headers = [("content-type", kind)];
-    client.without_key().send(Method::PUT, path, &headers, Body::from(bytes.to_vec())).await
+    client.without_key().send_typed(Method::PUT, path, kind, bytes).await
 }
 
 fn token(path: &str) -> &str {
@@ -64,7 +54,9 @@ async fn presigned_url_response_has_every_client_field() {
 async fn presigned_url_put_overwrites_until_expiry() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/img/", "cat.png", b"old").await;
-    let path = issue(&client, "/photos/presigned/img/cat.png?expiresIn=60").await;
+    let path = path_of(
+        &client.get_json("/photos/presigned/img/cat.png?expiresIn=60").await["presignedUrl"],
+    );
     let reply = put(&client, &path, "image/png", PNG).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let body = reply.json();
@@ -95,7 +87,8 @@ async fn presigned_url_content_type_is_sniffed_first() {
         ("f.bin", "multipart/form-data; boundary=x", b"--x--", "application/octet-stream"),
         ("g.txt", "text/plain", b"", "text/plain"),
     ] {
-        let path = issue(&client, &format!("/photos/presigned/{name}")).await;
+        let path =
+            path_of(&client.get_json(&format!("/photos/presigned/{name}")).await["presignedUrl"]);
         let reply = put(&client, &path, declared, bytes).await;
         assert_eq!(reply.status, 200, "{name}: {}", reply.text());
         let found = reply.json()["files"][0]["contentType"].as_str().unwrap().to_owned();
@@ -108,7 +101,7 @@ async fn presigned_url_content_type_is_sniffed_first() {
 async fn presigned_url_is_for_one_key_method_and_use() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "other", BucketSettings::default());
-    let path = issue(&client, "/photos/presigned/img/a.txt").await;
+    let path = path_of(&client.get_json("/photos/presigned/img/a.txt").await["presignedUrl"]);
     let token = token(&path);
     for place in [
         "/photos/img/b.txt",
@@ -176,11 +169,9 @@ async fn presigned_url_requires_a_credential() {
     let signer = world.client_of("ann", limited(Scope::Presign, Some("img")));
     assert_eq!(signer.get(path).await.status, 200);
     signer.get("/photos/presigned/imgs/a.txt").await.check_error(403, "forbidden");
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     bob.get(path).await.check_error(404, "bucket_not_found");
-    let private = BucketSettings { access: Some(Access::Private), ..BucketSettings::default() };
-    world.edit_bucket("photos", private);
+    world.make_private("photos");
     anonymous.get(path).await.check_error(401, "missing_api_key");
     assert_eq!(client.get(path).await.status, 200);
 }
@@ -192,7 +183,8 @@ async fn presigned_url_requires_write_permission() {
         client.get(&format!("/photos/presigned/{path}")).await.check_error(400, "bad_path");
     }
     let long = "k".repeat(1_024);
-    let path = issue(&client, &format!("/photos/presigned/{long}")).await;
+    let path =
+        path_of(&client.get_json(&format!("/photos/presigned/{long}")).await["presignedUrl"]);
     assert_eq!(put(&client, &path, "text/plain", b"1").await.json()["key"], long);
     client.get(&format!("/photos/presigned/{long}k")).await.check_error(400, "bad_path");
     client.get("/none/presigned/a.txt").await.check_error(404, "bucket_not_found");
@@ -205,7 +197,7 @@ async fn presigned_url_failed_put_keeps_the_existing_file() {
     world.bucket("ann", "photos", BucketSettings::default());
     let issued = world.api_key("ann", ApiKeySettings::default());
     let client = Client::new(world.app(), Some(issued.key));
-    let path = issue(&client, "/photos/presigned/a.txt").await;
+    let path = path_of(&client.get_json("/photos/presigned/a.txt").await["presignedUrl"]);
     assert_eq!(put(&client, &path, "text/plain", b"first").await.status, 200);
     put(&client, &path, "text/plain", &[b'x'; 101]).await.check_error(413, "file_too_large");
     let (held, body) = held_body(b"broken off".to_vec());
@@ -220,8 +212,8 @@ async fn presigned_url_failed_put_keeps_the_existing_file() {
 #[tokio::test]
 async fn presigned_url_accepts_chunked_and_expect_continue() {
     let (world, client) = World::with_bucket(1);
-    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
-    let path = issue(&client, "/photos/presigned/a.txt").await;
+    let server = world.listen(ConnectionOptions::new()).await;
+    let path = path_of(&client.get_json("/photos/presigned/a.txt").await["presignedUrl"]);
     let head = format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Type: image/webp\r\n");
     let chunked =
         "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\none\r\n4\r\n two\r\n0\r\n\r\n";

@@ -1,10 +1,8 @@
 //! Requests through proxies: the client address, wherever it counts.
 
 use axum::body::Body;
-use catalog::Access;
 use http::Method;
 use listener::ip_network::Network;
-use server::management::BucketSettings;
 use service::config::Config;
 use tests::{Client, Reply, World};
 
@@ -95,8 +93,7 @@ async fn proxy_client_address_is_used_for_failures_and_audit() {
 #[tokio::test]
 async fn proxy_host_and_scheme_headers_do_not_change_urls() {
     let (world, client) = world().await;
-    let private = BucketSettings { access: Some(Access::Private), ..Default::default() };
-    world.edit_bucket("photos", private);
+    world.make_private("photos");
     let headers = [
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-proto", "gopher"),

@@ -25,8 +25,7 @@ async fn quota_excess_is_rejected_and_stores_nothing() {
     assert_eq!((&body["limit"], &body["used"]), (&json!(10), &json!(5)));
     assert_eq!(world.object_count("photos"), 1);
     client.put("/photos/", "b.txt", b"12345").await;
-    let form = Form::new().file("f", "c.txt", None, b"1");
-    client.upload("/photos/", form).await.check_error(507, "quota_exceeded");
+    client.upload_file("/photos/", "c.txt", b"1").await.check_error(507, "quota_exceeded");
     client.delete("/photos/a.txt").await.check_done();
     client.put("/photos/", "c.txt", b"12345").await;
 }
@@ -39,8 +38,7 @@ async fn quota_of_account_spans_all_its_buckets() {
     world.edit_account("ann", AccountSettings { object_count_max, ..Default::default() });
     client.put("/photos/", "a.txt", b"1").await;
     client.put("/second/", "a.txt", b"1").await;
-    let form = Form::new().file("f", "b.txt", None, b"");
-    let reply = client.upload("/second/", form).await;
+    let reply = client.upload_file("/second/", "b.txt", b"").await;
     reply.check_error(507, "quota_exceeded");
     assert_eq!(
         (&reply.json()["quota"], &reply.json()["measure"]),
@@ -74,8 +72,7 @@ async fn quota_is_filled_exactly_by_50_concurrent_uploads() {
         .map(|at| {
             let client = client.clone();
             tokio::spawn(async move {
-                let form = Form::new().file("f", &format!("{at}.txt"), None, &[b'x'; 100]);
-                client.upload("/photos/", form).await
+                client.upload_file("/photos/", &format!("{at}.txt"), &[b'x'; 100]).await
             })
         })
         .collect();
@@ -102,8 +99,9 @@ async fn quota_concurrent_overwrites_are_not_counted_twice() {
             let client = client.clone();
             tokio::spawn(async move {
                 let bytes = vec![b'y'; if at % 3 == 0 { 1 } else { 60 }];
-                let form = Form::new().file("f", &format!("{}.txt", at % 4), None, &bytes);
-                client.upload("/photos/?overwrite=true", form).await
+                client
+                    .upload_file("/photos/?overwrite=true", &format!("{}.txt", at % 4), &bytes)
+                    .await
             })
         })
         .collect();

@@ -5,12 +5,13 @@ use catalog::{FairUseStanding, Plan, Role};
 use http::Method;
 use server::management::{AccountSettings, ApiKeySettings, BucketSettings};
 use service::config::Config;
+use tests::fixtures::path_of;
 use tests::{Client, Form, Reply, World};
 
 const MINUTE_MS: u64 = 60_000;
 
 async fn upload(client: &Client) -> Reply {
-    client.upload("/photos/a.txt?overwrite=true", Form::new().file("f", "a", None, b"1")).await
+    client.upload_file("/photos/a.txt?overwrite=true", "a", b"1").await
 }
 
 /// Returns the number of uploads that succeed in a row.
@@ -20,10 +21,6 @@ async fn passing(client: &Client) -> u32 {
         count += 1;
     }
     count
-}
-
-fn edit(world: &World, plan: Option<Plan>, standing: Option<FairUseStanding>) {
-    world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
 }
 
 #[track_caller]
@@ -68,7 +65,7 @@ async fn rate_limit_depends_on_the_plan() {
     for (plan, rate) in
         [(Plan::Free, 100), (Plan::Starter, 300), (Plan::Pro, 1_000), (Plan::Business, 1_200)]
     {
-        edit(&world, Some(plan), None);
+        world.edit_plan(Some(plan), None);
         assert_eq!(passing(&client).await, rate, "{plan:?}");
     }
 }
@@ -76,14 +73,14 @@ async fn rate_limit_depends_on_the_plan() {
 #[tokio::test]
 async fn rate_limit_of_throttled_account_is_a_tenth() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    edit(&world, None, Some(FairUseStanding::Throttled));
+    world.edit_plan(None, Some(FairUseStanding::Throttled));
     assert_eq!(passing(&client).await, 10);
     let refused = upload(&client).await;
     check_fields(&refused, "\"upload-free-throttled\";q=10;w=60", "10", "0", "6");
     assert_eq!(refused.header("retry-after"), "6");
     assert_eq!(client.delete("/photos/a.txt").await.header("x-ratelimit-limit"), "100");
 
-    edit(&world, None, Some(FairUseStanding::Suspended));
+    world.edit_plan(None, Some(FairUseStanding::Suspended));
     upload(&client).await.check_error(403, "account_suspended");
     assert_eq!(client.get("/photos/a.txt").await.status, 404);
 }
@@ -183,8 +180,7 @@ async fn rate_limit_charges_token_use_to_its_issuer() {
     // The tokens taken before have been refilled by now.
     let address = client.get("/photos/presigned/b.txt").await;
     check_fields(&address, "\"management\";q=1000;w=60", "1000", "999", "1");
-    let url = address.json()["presignedUrl"].as_str().unwrap().to_owned();
-    let path = url.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let path = &path_of(&address.json()["presignedUrl"]);
     let put = async || client.without_key().send(Method::PUT, path, &[], Body::from("1")).await;
     put().await.check_error(429, "rate_limited");
     world.clock.advance(600);
@@ -216,10 +212,10 @@ async fn rate_limit_headers_are_on_every_keyed_route() {
         assert_eq!(reply.header("x-ratelimit-limit"), "1000", "{path}");
         client.without_key().get(path).await.check_error(401, "missing_api_key");
     }
-    let sweep = client.send(Method::POST, "/api/accounts/sweep", &[], Body::empty()).await;
+    let sweep = client.post("/api/accounts/sweep").await;
     assert_eq!((sweep.status.as_u16(), sweep.header("x-ratelimit-remaining")), (200, "987"));
     // A resumable upload is one upload, whatever happens to its creation.
-    let created = client.send(Method::POST, "/api/tus/", &[], Body::empty()).await;
+    let created = client.post("/api/tus/").await;
     assert_eq!(created.header("x-ratelimit-limit"), "100", "{}", created.text());
     let piece = client.send(Method::PATCH, "/api/tus/none", &[], Body::empty()).await;
     assert_eq!(piece.header("x-ratelimit-limit"), "1000", "{}", piece.text());

@@ -5,7 +5,7 @@ use catalog::Plan;
 use http::Method;
 use listener::ip_network::Network;
 use service::config::Config;
-use tests::{Form, World};
+use tests::World;
 
 #[tokio::test]
 async fn reload_applies_rate_limits_and_keeps_counters() {
@@ -32,7 +32,7 @@ async fn reload_applies_rate_limits_and_keeps_counters() {
     let refused = guess().await;
     refused.check_error(429, "rate_limited");
     assert!(refused.header("ratelimit-policy").contains("failed-auth"), "it was not changed");
-    let stored = client.upload("/photos/", Form::new().file("file", "a", None, b"a")).await;
+    let stored = client.upload_file("/photos/", "a", b"a").await;
     assert!(stored.header("ratelimit-policy").contains("q=7"), "{:?}", stored.headers);
 
     config.trusted_networks = vec![Network::parse("192.0.2.0/24").unwrap()];
@@ -42,7 +42,7 @@ async fn reload_applies_rate_limits_and_keeps_counters() {
     }
     config.plan_rates = false;
     world.state.reload(config);
-    let stored = client.upload("/photos/", Form::new().file("file", "b", None, b"b")).await;
+    let stored = client.upload_file("/photos/", "b", b"b").await;
     assert_eq!((stored.status.as_u16(), stored.header("ratelimit-policy")), (200, ""));
 }
 

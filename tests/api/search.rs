@@ -6,14 +6,13 @@ use axum::body::Body;
 use catalog::Scope;
 use http::Method;
 use serde_json::{Value, json};
-use server::management::{ApiKeySettings, BucketSettings};
+use server::management::BucketSettings;
 use service::limits::SEARCHES_QUEUED_MAX;
+use tests::fixtures::{key_of_folder, key_with_scopes};
 use tests::{Client, Reply, World};
 
 async fn search(client: &Client, query: &str) -> Value {
-    let reply = client.get(&format!("/api/search/photos?{query}")).await;
-    assert_eq!(reply.status, 200, "{query}: {}", reply.text());
-    reply.json()
+    client.get_json(&format!("/api/search/photos?{query}")).await
 }
 
 fn keys(reply: &Value) -> Vec<&str> {
@@ -171,9 +170,9 @@ async fn search_requires_list_permission() {
         client.get(none).await.check_error(404, "not_found");
     }
     let only = |settings| world.client_of("ann", settings);
-    let reader = only(ApiKeySettings { scopes: vec![Scope::Read], ..ApiKeySettings::default() });
+    let reader = only(key_with_scopes(&[Scope::Read]));
     reader.get("/api/search/photos?q=cat").await.check_error(403, "forbidden");
-    let below = only(ApiKeySettings { prefix: Some("a".into()), ..ApiKeySettings::default() });
+    let below = only(key_of_folder("a"));
     assert_eq!(keys(&search(&below, "q=cat&parent=a").await), ["a/cat.txt"]);
     for above in ["q=cat", "q=cat&parent=b", "parent=", "parent=a.b"] {
         let reply = below.get(&format!("/api/search/photos?{above}")).await;

@@ -26,8 +26,7 @@ async fn upload(world: &World, browser: &Browser, path: &str) -> Reply {
 }
 
 fn private(world: &World) {
-    let access = Some(catalog::Access::Private);
-    world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
+    world.make_private("photos");
 }
 
 #[tokio::test]

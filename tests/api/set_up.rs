@@ -7,7 +7,7 @@ use engine::disk::sim::LossPolicy;
 use http::Method;
 use serde_json::{Value, json};
 use server::management::{AccountSettings, AdminRequest, AdminResponse as Done};
-use tests::{Browser, Client, Form, PASSWORD, World};
+use tests::{Browser, Client, PASSWORD, World};
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
@@ -29,11 +29,6 @@ fn invite(world: &World, account: &str) -> String {
     let Done::Invited(invited) = world.manage(request) else { panic!("nobody was invited") };
     let secret = invited.url.strip_prefix("https://cdn.example.com/-/invitation#");
     secret.unwrap_or_else(|| panic!("{}", invited.url)).to_owned()
-}
-
-fn make_operator(world: &World, name: &str) {
-    let role = Some(Role::Operator);
-    world.edit_account(name, AccountSettings { role, ..AccountSettings::default() });
 }
 
 #[tokio::test]
@@ -239,8 +234,11 @@ async fn power_loss_leaves_set_up_complete_or_absent() {
             let known = catalog.sessions().find_account("ann").expect("ann is there");
             assert!(known.1.is_some(), "{policy:?} {at}: ann has no password");
             let key = Client::new(found.app(), Some(done["key"].as_str().unwrap().to_owned()));
-            let form = Form::new().file("f", "a.txt", None, b"1");
-            assert_eq!(key.upload("/pics/", form).await.status, 200, "{policy:?} {at}");
+            assert_eq!(
+                key.upload_file("/pics/", "a.txt", b"1").await.status,
+                200,
+                "{policy:?} {at}"
+            );
         }
     }
     assert!(before > 0 && after > 0, "{before} {after}");
@@ -249,7 +247,7 @@ async fn power_loss_leaves_set_up_complete_or_absent() {
 #[tokio::test]
 async fn invitation_sets_password_once() {
     let (world, _) = World::with_bucket(1);
-    make_operator(&world, "ann");
+    world.make_operator("ann");
     let mut ann = Browser::signed_in(&world, "ann").await;
     let bob = world.account("bob");
     let path = format!("/api/accounts/{bob}/invitations");
@@ -315,7 +313,7 @@ async fn only_operators_can_invite() {
     client.post_json(&path, json!({})).await.check_error(403, "forbidden");
     let mut ann = Browser::signed_in(&world, "ann").await;
     ann.post(&path, json!({})).await.check_error(403, "forbidden");
-    make_operator(&world, "ann");
+    world.make_operator("ann");
     ann.post(&path, json!({})).await.check_done();
     client.post_json(&path, json!({})).await.check_done();
     let nobody = "/api/accounts/aaaaaaaaaaaaaaaa/invitations";

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::json;
 use server::management::AccountSettings;
 use tests::browser::{COOKIE, HOST};
-use tests::{Browser, Client, Form, PASSWORD, Reply, World};
+use tests::{Browser, Client, PASSWORD, Reply, World};
 
 const WRONG: &str = "correct horse cart";
 
@@ -341,6 +341,5 @@ async fn api_key_takes_precedence_over_session_cookie() {
     ] {
         keyed.request(method, path, body).await.check_own_error(403, "forbidden");
     }
-    let form = Form::new().file("f", "a.txt", None, b"1");
-    assert_eq!(key.upload("/photos/", form).await.status, 200);
+    assert_eq!(key.upload_file("/photos/", "a.txt", b"1").await.status, 200);
 }

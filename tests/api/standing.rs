@@ -1,14 +1,12 @@
 //! Fair use of the plan Free: specification 8, clients 13.13.
 
-use axum::body::Body;
 use catalog::{Catalog, ChangedBy, FairUseStanding, Plan, Role};
-use http::Method;
 use server::management::{
     AccountSettings, AccountView, AdminRequest, AdminResponse, ApiKeySettings, BucketSettings,
     StandingStepView, SweepReportView, standing_changes,
 };
 use service::config::Config;
-use tests::{Client, Form, World};
+use tests::{Client, World};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -28,16 +26,11 @@ fn account(world: &World, name: &str) -> AccountView {
     }
 }
 
-fn edit(world: &World, plan: Option<Plan>, standing: Option<FairUseStanding>) {
-    world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
-}
-
 /// Sends requests until ten thousand of this day were rejected.
 async fn hammer(client: &Client) {
     let mut refused = 0;
     while refused < 10_000 {
-        let form = Form::new().file("f", "a", None, b"1");
-        let status = client.upload("/photos/a?overwrite=true", form).await.status;
+        let status = client.upload_file("/photos/a?overwrite=true", "a", b"1").await.status;
         refused += u32::from(status == 429 || status == 403);
     }
 }
@@ -85,7 +78,7 @@ async fn standing_can_be_reset_by_operator_before_next_sweep() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     hammer(&client).await;
     assert_eq!(sweep(&world).steps.len(), 1);
-    edit(&world, None, Some(FairUseStanding::Good));
+    world.edit_plan(None, Some(FairUseStanding::Good));
     let view = account(&world, "ann");
     let latest = view.standing_changes.last().expect("it is remembered");
     assert_eq!((latest.from, latest.to), (FairUseStanding::Notified, FairUseStanding::Good));
@@ -94,17 +87,17 @@ async fn standing_can_be_reset_by_operator_before_next_sweep() {
     hammer(&client).await;
     assert_eq!(sweep(&world).steps, []);
     // An edit without a change is not recorded.
-    edit(&world, Some(Plan::Free), Some(FairUseStanding::Good));
+    world.edit_plan(Some(Plan::Free), Some(FairUseStanding::Good));
     assert_eq!(account(&world, "ann"), view);
 }
 
 #[tokio::test]
 async fn standing_sweep_affects_only_free_plan_with_reason() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    edit(&world, Some(Plan::Starter), None);
+    world.edit_plan(Some(Plan::Starter), None);
     hammer(&client).await;
     assert_eq!(sweep(&world).account_count, 0);
-    edit(&world, Some(Plan::Free), None);
+    world.edit_plan(Some(Plan::Free), None);
     world.account("bob");
     let swept = sweep(&world);
     assert_eq!((swept.account_count, swept.violation_count, swept.steps.len()), (2, 1, 1));
@@ -150,9 +143,9 @@ async fn standing_detects_usage_spikes() {
 async fn standing_keeps_latest_100_changes_after_reopen() {
     let (world, _) = World::with_bucket_and(1, Config::default());
     for _ in 0..60 {
-        edit(&world, None, Some(FairUseStanding::Throttled));
+        world.edit_plan(None, Some(FairUseStanding::Throttled));
         world.clock.advance(1);
-        edit(&world, None, Some(FairUseStanding::Good));
+        world.edit_plan(None, Some(FairUseStanding::Good));
         world.clock.advance(1);
     }
     let known = account(&world, "ann").standing_changes;
@@ -173,9 +166,7 @@ async fn standing_over_quota_is_a_violation_and_sweep_runs_by_api() {
     let plan = Some(Plan::Pro);
     world.edit_account("boss", AccountSettings { role, plan, ..AccountSettings::default() });
     let boss = world.client_of("boss", ApiKeySettings::default());
-    let ask = async |client: &Client| {
-        client.send(Method::POST, "/api/accounts/sweep", &[], Body::empty()).await
-    };
+    let ask = async |client: &Client| client.post("/api/accounts/sweep").await;
     ask(&client).await.check_error(403, "forbidden");
     assert_eq!(ask(&boss).await.json()["violationCount"], 0);
     let quota = AccountSettings { storage_bytes_max: Some(Some(4)), ..AccountSettings::default() };

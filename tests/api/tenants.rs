@@ -5,6 +5,7 @@ use catalog::Scope;
 use http::Method;
 use serde_json::json;
 use server::management::{AdminRequest, ApiKeySettings};
+use tests::fixtures::key_of_bucket;
 use tests::{Client, Form, Reply, World};
 
 /// Ann with a private bucket that holds a file, and Bob with a bucket of his own.
@@ -199,8 +200,7 @@ async fn key_without_manage_scope_manages_nothing() {
 async fn bucket_key_manages_only_its_bucket() {
     let town = Town::new().await;
     town.world.bucket("ann", "second", Default::default());
-    let bucket = Some("second".to_owned());
-    let client = town.world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let client = town.world.client_of("ann", key_of_bucket("second"));
     client.get("/api/buckets/second").await.check_done();
     client.patch_json("/api/buckets/second", json!({"thumbnails": true})).await.check_done();
     let listed = client.get("/api/buckets").await.check_done();

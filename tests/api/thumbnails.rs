@@ -7,18 +7,11 @@ mod made;
 mod names;
 
 use serde_json::Value;
-use tests::World;
-use tests::world::PUBLIC_URL;
-
-/// Returns the number of thumbnails in a world, which has no variants.
-fn count(world: &World) -> u64 {
-    world.store.stats().unwrap().derived_objects
-}
+use tests::fixtures::path_of;
 
 /// Returns the path of the thumbnail in a response.
 fn path(reply: &Value) -> String {
-    let url = reply["thumbnailUrl"].as_str().unwrap_or_else(|| panic!("no thumbnail: {reply}"));
-    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
+    path_of(&reply["thumbnailUrl"])
 }
 
 /// Checks that a response has no thumbnail, and the reason.

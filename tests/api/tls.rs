@@ -6,7 +6,7 @@ use listener::accept::Shutdown;
 use listener::options::ConnectionOptions;
 use listener::timeout_io::Timeouts;
 use tests::secure::Holds;
-use tests::wire::{Listening, now};
+use tests::wire::now;
 use tests::{Authority, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -31,14 +31,6 @@ fn options(authority: &Authority) -> ConnectionOptions {
     ConnectionOptions { waits, tls, drain: LATE.into(), ..ConnectionOptions::new() }
 }
 
-/// Starts a service with the file `a.txt`, which contains "hello".
-async fn listening(options: ConnectionOptions) -> (World, Listening) {
-    let (world, client) = World::with_bucket(1);
-    client.put("/photos/", "a.txt", b"hello").await;
-    let listening = Listening::start(world.app(), options).await;
-    (world, listening)
-}
-
 /// Returns everything received until the peer closes.
 async fn rest(io: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut bytes = Vec::new();
@@ -50,7 +42,7 @@ async fn rest(io: &mut (impl AsyncReadExt + Unpin)) -> String {
 #[tokio::test]
 async fn tls_alpn_defaults_to_http_1() {
     let authority = Authority::new();
-    let (_world, server) = listening(options(&authority)).await;
+    let (_world, _client, server) = World::listening(options(&authority)).await;
     for protocols in [&[][..], &[&b"http/1.1"[..]], &[b"http/1.1", b"h2"]] {
         let mut io = authority.connect(server.address, protocols).await.unwrap();
         let agreed = io.get_ref().1.alpn_protocol();
@@ -72,7 +64,7 @@ async fn tls_alpn_defaults_to_http_1() {
 
 #[tokio::test]
 async fn tls_port_answers_plain_http_with_an_error() {
-    let (_world, server) = listening(options(&Authority::new())).await;
+    let (_world, _client, server) = World::listening(options(&Authority::new())).await;
     let answer = server.request(GET).await;
     assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
     assert!(answer.contains("\"code\":\"tls_required\""), "{answer}");
@@ -85,7 +77,7 @@ async fn tls_port_answers_plain_http_with_an_error() {
 #[tokio::test]
 async fn tls_handshake_timeout_closes_the_connection() {
     let authority = Authority::new();
-    let (_world, server) = listening(options(&authority)).await;
+    let (_world, _client, server) = World::listening(options(&authority)).await;
     // A record with a length of 512 bytes, of which a few are sent.
     let half = [22, 3, 1, 2, 0, 1, 0, 1];
     for start in [&b""[..], &half[..1], &half] {
@@ -114,7 +106,7 @@ async fn tls_handshake_timeout_closes_the_connection() {
 #[tokio::test]
 async fn tls_idle_connection_is_closed_like_a_plain_one() {
     let authority = Authority::new();
-    let (_world, server) = listening(options(&authority)).await;
+    let (_world, _client, server) = World::listening(options(&authority)).await;
     for protocols in [&[&b"http/1.1"[..]], &[&b"h2"[..]]] {
         let mut io = authority.connect(server.address, protocols).await.unwrap();
         let began = now();
@@ -129,7 +121,7 @@ async fn tls_connections_count_against_the_address_limit() {
     let exempt: std::sync::Arc<dyn Fn(std::net::IpAddr) -> bool + Send + Sync> =
         std::sync::Arc::new(|_| false);
     let bounds = ConnectionOptions { per_address_max: 1, exempt, ..options(&authority) };
-    let (_world, server) = listening(bounds).await;
+    let (_world, _client, server) = World::listening(bounds).await;
     let silent = server.send(b"").await;
     tokio::time::sleep(SHORT / 3).await;
     assert!(authority.connect(server.address, &[]).await.is_err(), "there is one already");
@@ -143,7 +135,7 @@ async fn tls_reloaded_certificate_is_for_new_connections_only() {
     let (first, second) = (Authority::new(), Authority::new());
     let options = options(&first);
     let tls = options.tls.clone().unwrap();
-    let (_world, server) = listening(options).await;
+    let (_world, _client, server) = World::listening(options).await;
     let mut old = first.connect(server.address, &[]).await.unwrap();
     old.write_all(GET).await.unwrap();
     let mut answer = vec![0; 15];
@@ -162,7 +154,7 @@ async fn tls_reloaded_certificate_is_for_new_connections_only() {
 #[tokio::test]
 async fn tls_graceful_shutdown_drains_requests() {
     let authority = Authority::new();
-    let (_world, server) = listening(options(&authority)).await;
+    let (_world, _client, server) = World::listening(options(&authority)).await;
     let mut io = authority.connect(server.address, &[]).await.unwrap();
     io.write_all(&LAST_GET[..20]).await.unwrap();
     // The incomplete handshake is ended, and delays nothing.

@@ -3,16 +3,10 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::json;
-use server::management::BucketSettings;
 use service::Config;
-use tests::{Client, Form, Reply, World};
+use tests::{Form, World};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-
-async fn post(client: &Client, path: &str, content_type: &str, body: &[u8]) -> Reply {
-    let headers = [("content-type", content_type)];
-    client.send(Method::POST, path, &headers, Body::from(body.to_vec())).await
-}
 
 #[tokio::test]
 async fn upload_response_has_every_client_field() {
@@ -84,7 +78,7 @@ async fn batch_upload_is_atomic() {
         let first_bytes = Form::new().file("file", "a.txt", None, b"1").body().len() - 36;
         for cut in cuts.into_iter().filter(|cut| first_bytes + cut < body.len() - 4) {
             let cut = &body[..first_bytes + cut];
-            let reply = post(&client, "/photos/", &content_type, cut).await;
+            let reply = client.send_typed(Method::POST, "/photos/", &content_type, cut).await;
             reply.check_error(400, "incomplete_body");
         }
         assert_eq!(world.object_count("photos"), 0);
@@ -146,7 +140,8 @@ async fn upload_content_type_is_sniffed_from_bytes() {
 async fn multipart_boundary_may_be_only_in_the_body() {
     let (_world, client) = World::with_bucket(1);
     let form = Form::new().file("file", "a.txt", None, b"hello");
-    let reply = post(&client, "/photos/", "multipart/form-data", &form.body()).await;
+    let reply =
+        client.send_typed(Method::POST, "/photos/", "multipart/form-data", &form.body()).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(client.get("/photos/a.txt").await.text(), "hello");
 }
@@ -156,7 +151,7 @@ async fn upload_accepts_only_multipart_forms() {
     let (world, client) = World::with_bucket(1);
     for kind in ["image/png", "application/json", "text/plain", "application/x-www-form-urlencoded"]
     {
-        let reply = post(&client, "/photos/a.png", kind, PNG).await;
+        let reply = client.send_typed(Method::POST, "/photos/a.png", kind, PNG).await;
         reply.check_error(415, "unsupported_media_type");
     }
     let without = client.send(Method::POST, "/photos/a.png", &[], Body::from("x")).await;
@@ -170,15 +165,13 @@ async fn upload_accepts_only_multipart_forms() {
 #[tokio::test]
 async fn upload_over_size_limit_returns_the_limit() {
     let config = Config { body_bytes_max: 1_000, ..Config::default() };
-    let world = World::with(1, config);
-    world.account("ann");
-    world.bucket("ann", "photos", BucketSettings::default());
-    let client = world.client_of("ann", Default::default());
+    let (world, client) = World::with_bucket_and(1, config);
     let large = || Form::new().file("file", "a.bin", None, &[7; 2_000]);
     let declared = client.upload("/photos/", large()).await;
     declared.check_error(413, "file_too_large");
     assert_eq!(declared.json()["limit"], 1_000);
-    let undeclared = post(&client, "/photos/", &large().content_type(), &large().body()).await;
+    let undeclared =
+        client.send_typed(Method::POST, "/photos/", &large().content_type(), &large().body()).await;
     undeclared.check_error(413, "file_too_large");
     assert_eq!(world.object_count("photos"), 0);
     client.put("/photos/", "small.bin", &[7; 500]).await;
@@ -187,8 +180,7 @@ async fn upload_over_size_limit_returns_the_limit() {
 #[tokio::test]
 async fn upload_invalid_flag_is_rejected_before_the_body() {
     let (_world, client) = World::with_bucket(1);
-    let form = Form::new().file("file", "a.txt", None, b"1");
-    let reply = client.upload("/photos/?overwrite=maybe", form).await;
+    let reply = client.upload_file("/photos/?overwrite=maybe", "a.txt", b"1").await;
     reply.check_error(400, "bad_parameter");
     assert_eq!(reply.json()["parameter"], "overwrite");
 }
@@ -213,8 +205,7 @@ async fn upload_overwrite_replaces_file_and_version() {
 async fn upload_into_reserved_presigned_folder_is_rejected() {
     let (world, client) = World::with_bucket(1);
     for path in ["/photos/presigned/", "/photos/presigned/a.txt"] {
-        let form = Form::new().file("file", "a.txt", None, b"1");
-        client.upload(path, form).await.check_error(400, "bad_path");
+        client.upload_file(path, "a.txt", b"1").await.check_error(400, "bad_path");
     }
     assert_eq!(world.object_count("photos"), 0);
     client.put("/photos/a/presigned/", "a.txt", b"1").await;

@@ -6,7 +6,7 @@ use engine::clock::Clock;
 use listener::options::ConnectionOptions;
 use serde_json::{Value, json};
 use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
-use tests::wire::Listening;
+use tests::fixtures::{key_of_bucket, key_with_scopes};
 use tests::{Client, Form, World};
 use tokio::io::AsyncReadExt;
 
@@ -122,7 +122,7 @@ async fn usage_history_concurrent_requests_are_exact() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", &tests::store::body(1, 100_000)).await;
     world.clock.advance(MINUTE_MS);
-    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let server = world.listen(ConnectionOptions::new()).await;
     let asking = (0..CLIENTS).map(|_| {
         let address = server.address;
         tokio::task::spawn_blocking(move || {
@@ -150,7 +150,7 @@ async fn usage_history_counts_sent_bytes_of_aborted_download() {
     const READ_BYTES: usize = 1 << 20;
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "large.bin", &vec![7; LARGE_BYTES]).await;
-    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let server = world.listen(ConnectionOptions::new()).await;
     let mut wire = server.send("GET /photos/large.bin HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut bytes = vec![0; READ_BYTES];
     wire.0.read_exact(&mut bytes).await.unwrap();
@@ -270,12 +270,10 @@ async fn usage_history_of_other_accounts_is_hidden() {
     assert_eq!(sum(&bob, "", "requests").await, 1);
     assert_eq!(last(&bob, "", &["objectCount"]).await, [json!(1)]);
     assert_eq!(sum(&ann, "", "requests").await, 2);
-    let bucket = Some("films".to_owned());
-    let of_films = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let of_films = world.client_of("ann", key_of_bucket("films"));
     assert_eq!(sum(&of_films, "", "requests").await, 1);
     of_films.get(&history("photos")).await.check_error(403, "forbidden");
-    let scopes = vec![catalog::Scope::Read];
-    let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
+    let reader = world.client_of("ann", key_with_scopes(&[catalog::Scope::Read]));
     reader.get(&history("photos")).await.check_error(403, "forbidden");
     world.anonymous().get(&history("photos")).await.check_error(401, "missing_api_key");
     let operator = world.operator();

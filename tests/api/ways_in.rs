@@ -7,7 +7,7 @@ use catalog::{FairUseStanding, Scope};
 use http::Method;
 use serde_json::json;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
-use tests::world::PUBLIC_URL;
+use tests::fixtures::{key_of_bucket, key_of_folder, key_with_scopes, path_of};
 use tests::{Client, Form, Reply, World};
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl UploadRoute {
                 if issued.status != 200 {
                     return issued;
                 }
-                client.without_key().upload(&place(&issued, "url"), form()).await
+                client.without_key().upload(&path_of(&issued.json()["url"]), form()).await
             }
             Self::Put => {
                 let issued = client.get(&format!("/{bucket}/presigned/{key}")).await;
@@ -47,7 +47,8 @@ impl UploadRoute {
                     return issued;
                 }
                 let headers = [("content-type", "text/plain")];
-                let (place, body) = (place(&issued, "presignedUrl"), Body::from(bytes.to_vec()));
+                let (place, body) =
+                    (path_of(&issued.json()["presignedUrl"]), Body::from(bytes.to_vec()));
                 client.without_key().send(Method::PUT, &place, &headers, body).await
             }
             Self::Tus | Self::TusWithCreation => {
@@ -78,11 +79,6 @@ impl UploadRoute {
         let headers = [("tus-resumable", "1.0.0"), ("upload-offset", "0"), kind];
         client.send(Method::PATCH, &place, &headers, Body::from(bytes.to_vec())).await
     }
-}
-
-/// Returns the target of an issued address.
-fn place(issued: &Reply, field: &str) -> String {
-    issued.json()[field].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned()
 }
 
 /// Checks that a file is rejected by every way, and that nothing is stored.
@@ -133,11 +129,11 @@ async fn upload_key_permissions_hold_on_every_route() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "second", BucketSettings::default());
     let limited = |settings| world.client_of("ann", settings);
-    let folder = limited(ApiKeySettings { prefix: Some("img".into()), ..Default::default() });
+    let folder = limited(key_of_folder("img"));
     for path in ["photos/a.txt", "photos/imgs/a.txt", "photos/img", "photos/im/g/a.txt"] {
         check_rejected(&world, &folder, path, b"hello", (403, "forbidden")).await;
     }
-    let bucket = limited(ApiKeySettings { bucket: Some("second".into()), ..Default::default() });
+    let bucket = limited(key_of_bucket("second"));
     for way in UPLOAD_ROUTES {
         // A token's path is relative to the key's bucket, so there is no other to be named.
         let reply = way.store(&bucket, "photos/a.txt", b"hello").await;
@@ -146,7 +142,7 @@ async fn upload_key_permissions_hold_on_every_route() {
         assert_eq!(world.object_count("photos"), 0);
     }
     for scope in Scope::ALL {
-        let one = limited(ApiKeySettings { scopes: vec![scope], ..Default::default() });
+        let one = limited(key_with_scopes(&[scope]));
         for way in UPLOAD_ROUTES {
             let needed = match way {
                 UploadRoute::Form | UploadRoute::Tus | UploadRoute::TusWithCreation => {
@@ -160,8 +156,7 @@ async fn upload_key_permissions_hold_on_every_route() {
             }
         }
     }
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     check_rejected(&world, &bob, "photos/a.txt", b"hello", (404, "bucket_not_found")).await;
     check_rejected(&world, &client, "nowhere/a.txt", b"hello", (404, "bucket_not_found")).await;
     for path in ["photos/presigned/a.txt", "photos/a/../b.txt", "photos/a//b.txt"] {
@@ -192,11 +187,9 @@ async fn upload_chunk_lost_between_requests_is_lost() {
         client.send(Method::PATCH, &place, &headers, Body::from("hello")).await
     };
     // Another key of the account, without access to the place, or without the upload scope.
-    let prefix = Some("img".to_owned());
-    let narrow = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
+    let narrow = world.client_of("ann", key_of_folder("img"));
     append(&narrow).await.check_error(403, "forbidden");
-    let scopes = vec![Scope::Read, Scope::Manage];
-    let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
+    let reader = world.client_of("ann", key_with_scopes(&[Scope::Read, Scope::Manage]));
     append(&reader).await.check_error(403, "forbidden");
     let ask = async |client: &Client, method: Method| {
         let headers = [("tus-resumable", "1.0.0")];

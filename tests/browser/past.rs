@@ -6,10 +6,9 @@
 //!
 //! Guarantees: the history ends now, and the store is closed by then. Non-goals: what is displayed of it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use catalog::{Actor, Password, PasswordHash, Plan, Role};
+use catalog::{Plan, Role};
 use engine::clock::{Clock, SimClock, SystemClock};
 use engine::rng::{Rng, SystemRng};
 use engine::{Create, Environment, OpenOptions, RealDisk, Store};
@@ -18,9 +17,10 @@ use protocol::destination::Origin;
 use protocol::public_url::PublicUrl;
 use serde_json::{Value, json};
 use server::dispatch::HttpService;
-use server::management::{AccountSettings, AdminRequest, AdminResponse, ApiKeySettings, execute};
+use server::management::{AdminRequest, ApiKeySettings};
 use service::config::Config;
 use service::state::AppState;
+use tests::fixtures::{create_account, create_key, manage, set_password};
 use tests::{Client, DataFolder};
 
 /// Length of the history in days.
@@ -60,9 +60,9 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
         let hours = DAYS * 24;
         let this_hour_ms = now_ms - now_ms % HOUR_MS;
         let past = Past::open(data, this_hour_ms - hours * HOUR_MS, receiver);
-        past.account("olga", Role::Operator);
-        let ann = past.account("ann", Role::User);
-        past.set_password("olga", password);
+        create_account(&past.state, "olga", Role::Operator, Plan::Business);
+        let ann = create_account(&past.state, "ann", Role::User, Plan::Business);
+        set_password(&past.state, "olga", password);
         let (olga, client) = (past.client_of("olga"), past.client_of("ann"));
         let webhook = past.begin(&olga, &client, receiver).await;
         let mut reported = Vec::new();
@@ -135,36 +135,9 @@ impl Past {
         self.clock.advance(unix_ms - self.clock.unix_ms());
     }
 
-    /// Sends a management request as the operator of the machine.
-    fn manage(&self, request: AdminRequest) -> AdminResponse {
-        let catalog = self.state.catalog.acting_as(Actor::operator());
-        execute(&self.store, &catalog, request, &mut |_| ControlFlow::Continue(())).unwrap()
-    }
-
-    /// Creates an account; returns its id.
-    fn account(&self, name: &str, role: Role) -> String {
-        let (role, plan) = (Some(role), Some(Plan::Business));
-        let settings = AccountSettings { role, plan, ..AccountSettings::default() };
-        match self.manage(AdminRequest::CreateAccount { name: name.into(), settings }) {
-            AdminResponse::Account(account) => account.id,
-            other => panic!("an account was to be made, not {other:?}"),
-        }
-    }
-
-    fn set_password(&self, account: &str, password: &str) {
-        let password = Password::new_checked(password).unwrap();
-        let password = PasswordHash::from_password(&password, &SystemRng).unwrap();
-        self.manage(AdminRequest::SetPassword { account: account.into(), password });
-    }
-
     fn client_of(&self, account: &str) -> Client {
-        let settings = ApiKeySettings::default();
-        match self.manage(AdminRequest::CreateApiKey { account: account.into(), settings }) {
-            AdminResponse::ApiKeyIssued(issued) => {
-                Client::new(HttpService::new(self.state.clone()), Some(issued.key))
-            }
-            other => panic!("a key was to be issued, not {other:?}"),
-        }
+        let issued = create_key(&self.state, account, ApiKeySettings::default());
+        Client::new(HttpService::new(self.state.clone()), Some(issued.key))
     }
 
     /// Creates the initial state: buckets, files, keys, and a webhook; returns the webhook's id.
@@ -197,7 +170,7 @@ impl Past {
 
     fn back_up(&self, data: &DataFolder) {
         let to = data.parent().join("backup");
-        self.manage(AdminRequest::Backup { to });
+        manage(&self.state, AdminRequest::Backup { to });
     }
 
     /// Runs the final events: a large file is deleted and can be restored, and a sign-in fails.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tests::{DataFolder, Form, ServerProcess};
+use tests::{DataFolder, ServerProcess};
 
 const DOCUMENT: &str = include_str!("../../server/API.md");
 const CAT: &[u8] = include_bytes!("../fixtures/jpeg/420.jpg");
@@ -169,8 +169,7 @@ impl Town {
         ];
         let mut connection = server.connect().with_key(key.trim_end());
         for (address, name) in [("/pics/", "cat.jpg"), ("/private-pics/2026/", "tom.jpg")] {
-            let form = Form::new().file("file", name, None, CAT);
-            assert_eq!(connection.upload(address, form).expect("it answers").status, 200);
+            assert_eq!(connection.upload_file(address, name, CAT).expect("it answers").status, 200);
         }
         fs::write(folder.parent().join("cat.jpg"), CAT).expect("a file can be written");
         fs::create_dir_all(folder.parent().join("notes")).expect("a folder can be made");
@@ -334,7 +333,7 @@ fn api_examples_get_the_documented_responses() {
     assert_eq!(sharex["Body"], "MultipartFormData");
     // The files that the examples store are present.
     for path in ["/pics/2026/tom.jpg", "/pics/2026/cat.jpg"] {
-        assert_eq!(town.server.connect().get(path).expect("it answers").body, CAT, "{path}");
+        assert_eq!(town.server.get(path).body, CAT, "{path}");
     }
 }
 
@@ -343,7 +342,7 @@ fn api_error_example_is_valid() {
     let town = Town::new();
     let example = examples(text_of("Errors"), "json");
     let mut example: Value = serde_json::from_str(&example).expect("the example is JSON");
-    let answer = town.server.connect().get("/pics/none.jpg").expect("it answers");
+    let answer = town.server.get("/pics/none.jpg");
     assert_eq!(answer.status, example["status"]);
     let mut answer = answer.json();
     for it in [&mut example, &mut answer] {
@@ -360,12 +359,11 @@ fn api_rate_limit_example_is_valid() {
     let key = town.variables.iter().find(|(name, _)| *name == "KEY").expect("a key").1.as_str();
     town.server.stop();
     folder.done(&["account", "edit", "me", "--plan", "Free"]);
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    let server = ServerProcess::start(&mut command);
+    let server = folder.serve_with_env(&[]);
     let mut connection = server.connect().with_key(key);
     let refused = (0..200).find_map(|_| {
-        let form = Form::new().file("file", "a", None, b"1");
-        let answer = connection.upload("/pics/a.txt?overwrite=true", form).expect("it answers");
+        let answer =
+            connection.upload_file("/pics/a.txt?overwrite=true", "a", b"1").expect("it answers");
         (answer.status == 429).then_some(answer)
     });
     let refused = refused.expect("the plan Free has a rate");

@@ -1,6 +1,6 @@
 //! `trug apikey`.
 
-use tests::{DataFolder, Form};
+use tests::DataFolder;
 
 use crate::with_and_without_server;
 
@@ -46,8 +46,7 @@ fn apikey_works_until_revoked() {
     let (folder, key) = DataFolder::with_bucket();
     let id = key.split('_').nth(1).expect("a key holds its id");
     let upload = |server: &tests::ServerProcess, key: &str| {
-        let form = Form::new().file("file", "a.txt", None, b"hello");
-        server.connect().with_key(key).upload("/photos/", form).expect("it answers").status
+        server.upload(key, "/photos/", "a.txt", b"hello").status
     };
     let server = folder.serve();
     assert_eq!(upload(&server, &key), 200);

@@ -54,12 +54,6 @@ fn record(keyword: &str, value: &str) -> Vec<u8> {
     format!("{}{rest}", length.expect("there is a length")).into_bytes()
 }
 
-fn import(folder: &DataFolder, archive: &[u8]) -> Ran {
-    let path = folder.parent().join("in.tar");
-    fs::write(&path, archive).expect("the archive can be written");
-    folder.run(&["import", "--bucket", "photos", "--from", &word(&path)])
-}
-
 fn check_plain(ran: &Ran) {
     for text in [&ran.stdout, &ran.stderr] {
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
@@ -69,7 +63,7 @@ fn check_plain(ran: &Ran) {
 /// Checks that the entry is rejected with this reason, and that the file after it is imported.
 fn check_rejected(archive: Crafted, says: &str) {
     let (folder, _) = DataFolder::with_bucket();
-    let ran = import(&folder, &archive.file(b"good.txt", b"good").end());
+    let ran = folder.import_archive(&archive.file(b"good.txt", b"good").end(), &[]);
     assert_eq!(ran.code, 1, "{says}: {ran:?}");
     assert!(ran.stdout.contains(says), "{says:?} is not in {ran:?}");
     assert!(ran.stdout.contains("refused       1 files"), "{ran:?}");
@@ -81,7 +75,7 @@ fn check_rejected(archive: Crafted, says: &str) {
 /// Checks that reading stops with this reason; earlier entries are imported.
 fn broken(archive: &[u8], says: &str, before: u64) {
     let (folder, _) = DataFolder::with_bucket();
-    let ran = import(&folder, archive);
+    let ran = folder.import_archive(archive, &[]);
     assert_eq!(ran.code, 1, "{says}: {ran:?}");
     assert!(ran.stderr.contains("ended early") && ran.stderr.contains(says), "{says:?}: {ran:?}");
     assert_eq!(folder.json(&["stats"])["objects"], before, "{says}");
@@ -143,7 +137,7 @@ fn archive_special_files_are_rejected() {
     // A link, and then a file through it: the name is only a name here.
     let (folder, _) = DataFolder::with_bucket();
     let archive = Crafted::default().head(EntryType::Symlink, b"etc", 0).file(b"etc/x", b"x").end();
-    let ran = import(&folder, &archive);
+    let ran = folder.import_archive(&archive, &[]);
     assert!(ran.code == 1 && ran.stdout.contains("imported      1 files"), "{ran:?}");
 }
 
@@ -181,7 +175,7 @@ fn archive_duplicate_names_are_rejected() {
         .file("caf\u{e9}.txt".as_bytes(), b"composed")
         .file("cafe\u{301}.txt".as_bytes(), b"decomposed")
         .end();
-    let ran = import(&folder, &archive);
+    let ran = folder.import_archive(&archive, &[]);
     assert!(ran.code == 1 && ran.stdout.contains("imported      3 files"), "{ran:?}");
     assert!(ran.stdout.contains("duplicate file name"), "{ran:?}");
 }
@@ -244,7 +238,7 @@ fn archive_long_extensions_are_bounded_in_memory() {
         chain = chain.records(EntryType::XHeader, &record("path", "a"));
     }
     let (folder, _) = DataFolder::with_bucket();
-    assert_eq!(import(&folder, &chain.file(b"x", b"x").end()).code, 0);
+    assert_eq!(folder.import_archive(&chain.file(b"x", b"x").end(), &[]).code, 0);
 }
 
 #[test]
@@ -270,9 +264,9 @@ fn archive_trug_metadata_is_validated() {
     let (folder, _) = DataFolder::with_bucket();
     let png = b"\x89PNG\r\n\x1a\n0000IHDR";
     let archive = with("TRUG.type", "text/html").file(b"x.png", png).end();
-    assert_eq!(import(&folder, &archive).code, 0);
+    assert_eq!(folder.import_archive(&archive, &[]).code, 0);
     let server = folder.serve();
-    let answer = server.connect().get("/photos/x.png").expect("it answers");
+    let answer = server.get("/photos/x.png");
     assert_eq!(answer.header("content-type"), "image/png");
 }
 

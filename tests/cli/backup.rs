@@ -4,15 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use tests::DataFolder;
-use tests::commands::{run, trug};
+use tests::commands::{done, trug};
 
 use crate::archives::{NamedFile, all_kinds, read_archive, store_with, upload, word};
 
 /// Returns the content of the bucket in a folder that is a store, or became one by copying.
 fn contents(data: &Path, archive: &Path) -> Vec<NamedFile> {
     let words = ["export", "--bucket", "photos", "--to", &word(archive), "--data", &word(data)];
-    let ran = run(trug().args(words));
-    assert_eq!(ran.code, 0, "{ran:?}");
+    done(trug().args(words));
     read_archive(&fs::read(archive).expect("it is there"))
 }
 
@@ -92,8 +91,7 @@ fn backup_requires_its_own_folder() {
         refused(&files.join("mine.txt"), 1, "not a folder");
         // A relative path is resolved against the working directory of the command, not of the server.
         let mut command = folder.command(&["backup", "--to", "relative"]);
-        let ran = run(command.current_dir(folder.parent()));
-        assert_eq!(ran.code, 0, "{ran:?}");
+        done(command.current_dir(folder.parent()));
         assert!(folder.parent().join("relative/STORE").exists());
         if let Some(server) = server {
             server.stop();

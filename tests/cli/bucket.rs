@@ -1,6 +1,6 @@
 //! `trug bucket`.
 
-use tests::{DataFolder, Form};
+use tests::DataFolder;
 
 use crate::with_and_without_server;
 
@@ -47,9 +47,7 @@ fn bucket_shows_top_level_folders_with_usage() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     for (place, body) in [("/photos/b/deep/", b"22".as_slice()), ("/photos/a/", b"1")] {
-        let form = Form::new().file("file", "a.txt", None, body);
-        let answer = server.connect().with_key(&key).upload(place, form).expect("it answers");
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        server.put(&key, place, "a.txt", body);
     }
     let check = || {
         let command = ["bucket", "folders", "--name", "photos"];
@@ -137,9 +135,7 @@ fn bucket_delete_with_files_requires_force() {
         assert!(refused.stderr.contains("--force"), "{refused:?}");
     };
     let server = folder.serve();
-    let form = Form::new().file("file", "a.txt", None, b"hello");
-    let answer = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    server.put(&key, "/photos/", "a.txt", b"hello");
     check();
     server.stop();
     check();

@@ -29,10 +29,8 @@ fn half_dead_store() -> DataFolder {
 }
 
 fn put(folder: &DataFolder, files: &[NamedFile]) {
-    let path = folder.parent().join("in.tar");
-    fs::write(&path, archive_of(files)).expect("it can be written");
-    let words = ["import", "--bucket", "photos", "--from", &word(&path)];
-    folder.done(&[&words[..], &["--on-conflict", "replace"]].concat());
+    let ran = folder.import_archive(&archive_of(files), &["--on-conflict", "replace"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 fn contents(folder: &DataFolder) -> Vec<NamedFile> {

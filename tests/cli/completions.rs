@@ -27,8 +27,7 @@ fn bash_completes_commands_and_flags() {
             words[last],
             words[last - 1],
         );
-        let ran = run(Command::new("bash").args(["--norc", "-c", &text]));
-        assert_eq!(ran.code, 0, "{ran:?}");
+        let ran = tests::commands::done(Command::new("bash").args(["--norc", "-c", &text]));
         assert!(ran.stderr.contains("-F _trug"), "{ran:?}");
         ran.stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };

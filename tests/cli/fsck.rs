@@ -112,10 +112,10 @@ fn fsck_recorded_loss_exits_with_3_once() {
     let found = folder.json(&["fsck", "--deep"]);
     assert_eq!((&found["clean"], &found["report"]["lostBefore"]), (&true.into(), &1.into()));
     let server = folder.serve();
-    let answer = server.connect().get("/photos/large.bin").expect("it answers");
+    let answer = server.get("/photos/large.bin");
     assert_eq!(answer.status, 500, "{}", answer.text());
     assert!(answer.text().contains("damaged"), "{}", answer.text());
-    let answer = server.connect().get("/photos/small.txt").expect("it answers");
+    let answer = server.get("/photos/small.txt");
     assert_eq!(answer.status, 200);
     server.stop();
 }

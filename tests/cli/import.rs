@@ -7,23 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use tests::{DataFolder, Form, Ran};
+use tests::DataFolder;
 
 use crate::archives::{NamedFile, all_kinds, archive_of, store_with, word};
+use crate::import_report::report;
 use crate::with_and_without_server;
-
-/// Writes an archive next to the data and imports it, with more arguments.
-fn import(folder: &DataFolder, archive: &[u8], words: &[&str]) -> Ran {
-    let path = folder.parent().join("in.tar");
-    fs::write(&path, archive).expect("the archive can be written");
-    let path = word(&path);
-    folder.run(&[&["import", "--bucket", "photos", "--from", &path], words].concat())
-}
-
-fn report(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
-}
 
 fn file(name: &str, text: &str) -> NamedFile {
     (name.to_owned(), text.as_bytes().to_vec())
@@ -69,7 +57,7 @@ fn import_restores_an_export_byte_for_byte() {
         let server = server.take().unwrap_or_else(|| folder.serve());
         for (name, bytes) in all_kinds() {
             let name = name.replace('\u{e9}', "%C3%A9");
-            let get = |path: String| server.connect().get(&path).expect("it answers");
+            let get = |path: String| server.get(&path);
             let (old, new) = (get(format!("/photos/{name}")), get(format!("/copy/back/{name}")));
             assert_eq!(new.status, 200, "{name}");
             assert!(new.body == bytes && old.body == bytes, "{name}");
@@ -110,9 +98,9 @@ fn import_of_plain_archive_and_folder_agree() {
         let count = all_kinds().len() as u64;
         let words = ["import", "--bucket", "photos", "--from", &word(&source)];
         assert_eq!(folder.json(&words)["importedCount"], count);
-        let ran = import(folder, &archive_of(&all_kinds()), &["--json"]);
+        let ran = folder.import_archive(&archive_of(&all_kinds()), &["--json"]);
         assert_eq!((ran.code, &report(&ran)["unchangedCount"]), (0, &count.into()), "{ran:?}");
-        let ran = import(folder, &archive_of(&all_kinds()), &["--prefix", "else"]);
+        let ran = folder.import_archive(&archive_of(&all_kinds()), &["--prefix", "else"]);
         assert!(ran.stdout.starts_with(&format!("imported      {count} files\n")), "{ran:?}");
     });
 }
@@ -122,8 +110,8 @@ fn import_conflicts_follow_the_requested_rule() {
     with_and_without_server(|folder| {
         let old = archive_of(&[file("a.txt", "old"), file("b.txt", "same")]);
         let new = archive_of(&[file("a.txt", "new"), file("b.txt", "same"), file("c.txt", "more")]);
-        assert_eq!(import(folder, &old, &[]).code, 0);
-        let ran = import(folder, &new, &[]);
+        assert_eq!(folder.import_archive(&old, &[]).code, 0);
+        let ran = folder.import_archive(&new, &[]);
         assert_eq!(ran.code, 0, "{ran:?}");
         let says = "skipped       1 files\n  a.txt: an object with other content has its key\n";
         assert!(
@@ -132,17 +120,17 @@ fn import_conflicts_follow_the_requested_rule() {
         );
 
         let failing = archive_of(&[file("a.txt", "new"), file("late.txt", "late")]);
-        let ran = import(folder, &failing, &["--on-conflict", "fail"]);
+        let ran = folder.import_archive(&failing, &["--on-conflict", "fail"]);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(ran.stderr.contains("ended early: a.txt: an object with other content"), "{ran:?}");
 
         for (round, renamed, unchanged) in [(1, 1, 2), (2, 0, 3)] {
-            let ran = import(folder, &new, &["--on-conflict", "rename", "--json"]);
+            let ran = folder.import_archive(&new, &["--on-conflict", "rename", "--json"]);
             let report = report(&ran);
             let counts = (&report["renamedCount"], &report["unchangedCount"]);
             assert_eq!(counts, (&renamed.into(), &unchanged.into()), "round {round}: {ran:?}");
         }
-        let ran = import(folder, &new, &["--on-conflict", "replace", "--json"]);
+        let ran = folder.import_archive(&new, &["--on-conflict", "replace", "--json"]);
         let report = report(&ran);
         assert_eq!(report["replacedCount"], 1, "{ran:?}");
 
@@ -167,7 +155,7 @@ fn import_resumes_after_kill() {
     child.wait().expect("it ended");
     let kept = folder.json(&["stats"])["objects"].as_u64().expect("a number");
     assert!(kept > 0 && kept < files.len() as u64, "{kept}");
-    let ran = import(&folder, &archive, &["--json"]);
+    let ran = folder.import_archive(&archive, &["--json"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let report = report(&ran);
     assert_eq!(report["unchangedCount"], kept);
@@ -238,7 +226,7 @@ fn import_limits_stop_it() {
     with_and_without_server(|folder| {
         let archive = archive_of(&many(10));
         let check = |words: &[&str], says: &str, most: u64| {
-            let ran = import(folder, &archive, &[words, &["--json"]].concat());
+            let ran = folder.import_archive(&archive, &[words, &["--json"]].concat());
             assert_eq!(ran.code, 1, "{ran:?}");
             assert!(ran.stderr.contains(says), "{ran:?}");
             let report = report(&ran);
@@ -268,8 +256,8 @@ fn import_keeps_thumbnails_until_their_file_is_replaced() {
     let (folder, key) = store_with(&[]);
     let server = folder.serve();
     let picture = include_bytes!("../fixtures/jpeg/420.jpg");
-    let form = Form::new().file("file", "a.jpg", None, picture);
-    let uploaded = server.connect().with_key(&key).upload("/photos/?thumbnail", form);
+    let uploaded =
+        server.connect().with_key(&key).upload_file("/photos/?thumbnail", "a.jpg", picture);
     let uploaded = uploaded.expect("it answers").json();
     assert!(uploaded["thumbnailUrl"].is_string(), "{uploaded}");
     let out = folder.parent().join("out/");
@@ -278,15 +266,15 @@ fn import_keeps_thumbnails_until_their_file_is_replaced() {
     assert_eq!(names.len(), 1, "{names:?}");
 
     let has_thumbnail = || {
-        let answer = server.connect().get("/photos/a_thumb.webp").expect("it answers");
+        let answer = server.get("/photos/a_thumb.webp");
         answer.status == 200
     };
     let same = archive_of(&[("a.jpg".to_owned(), picture.to_vec())]);
     let words = ["--on-conflict", "replace", "--json"];
-    assert_eq!(report(&import(&folder, &same, &words))["unchangedCount"], 1);
+    assert_eq!(report(&folder.import_archive(&same, &words))["unchangedCount"], 1);
     assert!(has_thumbnail());
     let other = archive_of(&[file("a.jpg", "no picture")]);
-    assert_eq!(report(&import(&folder, &other, &words))["replacedCount"], 1);
+    assert_eq!(report(&folder.import_archive(&other, &words))["replacedCount"], 1);
     assert!(!has_thumbnail());
     server.stop();
 }

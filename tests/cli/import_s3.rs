@@ -67,12 +67,6 @@ fn why(ran: &Ran, name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name}: {ran:?}"))["why"].as_str().unwrap_or("").to_owned()
 }
 
-fn contents(folder: &DataFolder) -> std::path::PathBuf {
-    let out = folder.parent().join("out/");
-    folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
-    out
-}
-
 #[test]
 fn import_s3_pages_signed_and_anonymous_buckets() {
     with_and_without_server(|folder| {
@@ -90,7 +84,7 @@ fn import_s3_pages_signed_and_anonymous_buckets() {
         let words = ["--prefix", "old", "--region", "eu-x"];
         let ran = import(folder, &host, "/pics/a%20b/", &words, true);
         assert_eq!((ran.code, counts(&ran)), (0, [2, 0, 0, 0]), "{ran:?}");
-        let out = contents(folder).join("old/a b");
+        let out = folder.export_files("out").join("old/a b");
         assert_eq!(fs::read(out.join("1+2.txt")).unwrap(), b"one");
         assert_eq!(fs::read(out.join("d/\u{e9}%.csv")).unwrap(), b"t,wo");
         let seen = host.take_requests();
@@ -169,7 +163,7 @@ fn import_s3_retries_transient_and_reports_permanent_errors() {
         ] {
             assert!(why(&ran, name).contains(says), "{name}: {}", why(&ran, name));
         }
-        let out = contents(folder);
+        let out = folder.export_files("out");
         for name in ["slow", "cut", "chunk", "packed"] {
             assert_eq!(fs::read(out.join(name)).unwrap(), b"four", "{name}");
         }
@@ -249,7 +243,7 @@ fn import_s3_names_mapping_to_one_key_do_not_overwrite() {
         let ran = import(&folder, &host, "/b", &["--on-conflict", "replace"], false);
         assert_eq!((ran.code, counts(&ran)[2]), (0, 1), "{ran:?}");
     }
-    assert_eq!(fs::read(contents(&folder).join("\u{e9}")).unwrap(), b"composed!!");
+    assert_eq!(fs::read(folder.export_files("out").join("\u{e9}")).unwrap(), b"composed!!");
 }
 
 #[test]

@@ -30,12 +30,6 @@ fn why(ran: &Ran, name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name}: {ran:?}"))["why"].as_str().unwrap_or("").to_owned()
 }
 
-fn contents(folder: &DataFolder) -> std::path::PathBuf {
-    let out = folder.parent().join("out/");
-    folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
-    out
-}
-
 #[test]
 fn import_urls_names_files_by_url_path_or_given_key() {
     with_and_without_server(|folder| {
@@ -53,7 +47,7 @@ fn import_urls_names_files_by_url_path_or_given_key() {
         assert_eq!(ran.code, 0, "{ran:?}");
         let says = "imported      3 files\nstored        3.0 MB\ntook          ";
         assert!(ran.stdout.starts_with(says), "{ran:?}");
-        let out = contents(folder).join("old");
+        let out = folder.export_files("out").join("old");
         assert_eq!(fs::read(out.join("img/a b.txt")).unwrap(), b"a b");
         assert!(fs::read(out.join("big/long file.bin")).unwrap() == long);
         assert_eq!(fs::read(out.join("plain")).unwrap(), b"x,y");
@@ -145,7 +139,7 @@ fn import_urls_retries_transient_and_reports_permanent() {
         {
             assert_eq!(times(target), expected, "{target}");
         }
-        let out = contents(folder);
+        let out = folder.export_files("out");
         for name in ["busy", "broken", "cut", "cut-chunked", "moved", "again"] {
             assert!(fs::read(out.join(name)).unwrap() == body, "{name}");
         }
@@ -173,7 +167,7 @@ fn import_urls_skips_existing_by_head_and_conflict_rule() {
         let ran = import(folder, &host, list, &["--on-conflict", "replace", "--json"]);
         assert_eq!((ran.code, counts(&ran)), (0, [0, 1, 0, 0]), "{ran:?}");
         assert_eq!(report(&ran)["replacedCount"], 2);
-        let out = contents(folder);
+        let out = folder.export_files("out");
         let read = |name: &str| fs::read_to_string(out.join(name)).expect("it is there");
         assert_eq!((read("new"), read("other")), ("fresh".into(), "longer than it was".into()));
     });

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tests::commands::{run, trug};
+use tests::commands::{done, run, trug};
 use tests::{Connection, DataFolder, OpenMetrics};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -42,7 +42,7 @@ fn metrics_token_file_is_used_by_the_server() {
         names.filter(|name| !name.starts_with("trug_scrub_oldest")).collect::<Vec<_>>()
     };
     assert_eq!(names(&metrics), names(&same));
-    assert_eq!(server.connect().get("/-/metrics").expect("it answers").status, 401);
+    assert_eq!(server.get("/-/metrics").status, 401);
     assert_eq!(watching.get("/photos/").expect("it answers").status, 404);
     assert_eq!(watching.get("/-/ready").expect("it answers").status, 200);
     let version = env!("CARGO_PKG_VERSION");
@@ -102,8 +102,7 @@ fn metrics_token_is_redacted_in_settings() {
     let path = folder.parent().join("trug.toml");
     std::fs::write(&path, format!("metrics_token = \"{TOKEN}\"\n")).expect("a file can be written");
     let show = |words: &[&str]| {
-        let ran = run(trug().args(["config", "show"]).args(words).arg("--config").arg(&path));
-        assert_eq!(ran.code, 0, "{ran:?}");
+        let ran = done(trug().args(["config", "show"]).args(words).arg("--config").arg(&path));
         assert!(!ran.stdout.contains(TOKEN) && !ran.stderr.contains(TOKEN), "{ran:?}");
         ran.stdout
     };

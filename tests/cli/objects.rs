@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use tests::{DataFolder, Form};
+use tests::DataFolder;
 
 use crate::archives::word;
 use crate::with_and_without_server;
@@ -119,8 +119,11 @@ fn rm_deletes_objects_folders_and_thumbnails() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     let picture = fs::read("../server/assets/screenshots/files.png").unwrap();
-    let form = Form::new().file("file", "cat.png", None, &picture);
-    let answer = server.connect().with_key(&key).upload("/photos/pets/?thumbnail=true", form);
+    let answer = server.connect().with_key(&key).upload_file(
+        "/photos/pets/?thumbnail=true",
+        "cat.png",
+        &picture,
+    );
     let answer = answer.unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text());
     let check = || {
@@ -181,9 +184,9 @@ fn presign_gives_urls_that_download_and_upload() {
     let download = folder.done(&["presign", "photos/a.txt", "--expires", "10m"]).stdout;
     let path =
         |url: &str| url.trim_end().split_once(&server.address().to_string()).unwrap().1.to_owned();
-    let answer = server.connect().get(&path(&download)).unwrap();
+    let answer = server.get(&path(&download));
     assert_eq!((answer.status, answer.text().as_ref()), (200, "content"));
-    assert_eq!(server.connect().get("/photos/a.txt").unwrap().status, 401);
+    assert_eq!(server.get("/photos/a.txt").status, 401);
     let upload = folder.json(&["presign", "photos/new.txt", "--put"]);
     let url = upload["url"].as_str().unwrap();
     let mut curl = tests::commands::without_settings("curl");

@@ -1,6 +1,6 @@
 //! `trug organisation`.
 
-use tests::{Connection, DataFolder, Form};
+use tests::{Connection, DataFolder};
 
 use crate::with_and_without_server;
 
@@ -73,8 +73,7 @@ fn organisation_removed_member_cannot_upload() {
     let server = folder.serve();
     let connect = || server.connect().with_key(key.trim_end());
     let upload = |bob: &mut Connection| {
-        let form = Form::new().file("file", "a.txt", None, b"hello");
-        bob.upload("/shared/", form).expect("it answers").status
+        bob.upload_file("/shared/", "a.txt", b"hello").expect("it answers").status
     };
     // A connection ends with an upload that is rejected before its body has arrived.
     assert_eq!(upload(&mut connect()), 404);

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tests::commands::{Ran, require_program, run};
+use tests::commands::{Ran, done, require_program, run};
 use tests::{DataFolder, ServerProcess};
 
 use crate::deploy::deployed;
@@ -79,8 +79,7 @@ impl Nginx {
             command.arg("-c").arg(&main).args(["-e", "stderr"]);
             command
         };
-        let ran = run(nginx().arg("-t"));
-        assert_eq!(ran.code, 0, "{ran:?}");
+        let ran = done(nginx().arg("-t"));
         assert!(!ran.stderr.contains("[warn]"), "{}", ran.stderr);
         let child = nginx().stderr(Stdio::null()).spawn().expect("nginx starts");
         let this = Self { child, https, http };
@@ -193,7 +192,6 @@ fn caddy_configuration_is_valid() {
     fs::write(&file, deployed("Caddyfile")).expect("it can be written");
     let mut caddy = Command::new("caddy");
     caddy.env("HOME", folder.parent()).args(["validate", "--adapter", "caddyfile", "--config"]);
-    let ran = run(caddy.arg(&file));
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = done(caddy.arg(&file));
     assert!(ran.stdout.contains("Valid configuration"), "{ran:?}");
 }

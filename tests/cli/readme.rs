@@ -54,8 +54,9 @@ fn quick_start_key_allows_1000_uploads_in_a_row() {
     let server = folder.serve();
     let mut connection = server.connect().with_key(key.trim_end());
     for at in 0..1_000 {
-        let form = tests::Form::new().file("file", &format!("{at}.txt"), None, b"hello");
-        let answer = connection.upload("/pics/", form).expect("the server responds");
+        let answer = connection
+            .upload_file("/pics/", &format!("{at}.txt"), b"hello")
+            .expect("the server responds");
         assert_eq!(answer.status, 200, "{at}: {}", answer.text());
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tests::{Connection, DataFolder, Form, Response, ServerProcess};
+use tests::{Connection, DataFolder, Form, Response};
 
 /// Returns a field of a response, as text.
 fn text(answer: &Response, name: &str) -> String {
@@ -22,8 +22,7 @@ fn secret_of(text: &str) -> &str {
 #[test]
 fn log_contains_no_keys_or_tokens() {
     let (folder, key) = DataFolder::with_bucket();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
+    let mut server = folder.serve_with_env(&[("TRUG_LOG", "trace")]);
     let mut keyed = server.connect().with_key(&key);
     let ask = |method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
         server.connect().send(method, path, headers, body).expect("it answers")
@@ -99,8 +98,7 @@ fn log_contains_no_keys_or_tokens() {
 #[test]
 fn log_contains_no_passwords_or_links() {
     let folder = DataFolder::new();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
+    let mut server = folder.serve_with_env(&[("TRUG_LOG", "trace")]);
     let printed = server.wait_for_output("account password");
     let link = printed.lines().find_map(|line| line.split_once("/-/set-up#")).expect("a link").1;
     let json = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
@@ -188,8 +186,7 @@ fn files_below(path: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn log_contains_no_terminal_escapes() {
     let (folder, key) = DataFolder::with_bucket();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
+    let mut server = folder.serve_with_env(&[("TRUG_LOG", "trace")]);
     for path in [
         "/photos/%1b%5b2J%07%0d%0aforged",
         "/photos/%c2%9b2J%e2%80%ae",
@@ -225,8 +222,13 @@ fn data_files_are_readable_only_by_owner() {
     let server = folder.serve();
     let mut connection = server.connect().with_key(&key);
     for bytes in [10, 2_000_000] {
-        let form = Form::new().file("file", "a.bin", None, &vec![7; bytes]);
-        assert_eq!(connection.upload("/photos/", form).expect("it answers").status, 200);
+        assert_eq!(
+            connection
+                .upload_file("/photos/", "a.bin", &vec![7; bytes])
+                .expect("it answers")
+                .status,
+            200
+        );
     }
     let headers = [
         ("tus-resumable", "1.0.0"),

@@ -7,18 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tests::commands::run;
-use tests::{Connection, DataFolder, Form, Response, ServerProcess};
-
-fn upload(server: &ServerProcess, key: &str, name: &str, bytes: &[u8]) -> Response {
-    let form = Form::new().file("file", name, None, bytes);
-    let answer = server.connect().with_key(key).upload("/photos/", form).expect("it answers");
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer
-}
-
-fn get(server: &ServerProcess, path: &str) -> Response {
-    server.connect().get(path).expect("it answers")
-}
+use tests::{Connection, DataFolder, Form, ServerProcess};
 
 /// Starts an upload and sends a piece of it; returns the rest.
 fn half_an_upload(server: &ServerProcess, key: &str) -> (Connection, Vec<u8>) {
@@ -94,7 +83,7 @@ fn startup_prints_the_link_until_an_operator_has_a_password() {
 fn startup_reports_recovery_after_a_kill() {
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
-    upload(&server, &key, "a.txt", b"hello");
+    server.put(&key, "/photos/", "a.txt", b"hello");
     server.kill();
     let printed = folder.serve().wait_for_output("Recovered");
     assert!(printed.contains("records after an unclean shutdown"), "{printed}");
@@ -128,14 +117,14 @@ fn the_printed_link_makes_the_first_account_once() {
     let done = set_up(&server, &second);
     assert_eq!(done.status, 200, "{}", done.text());
     let key = done.json()["key"].as_str().expect("a key is printed").to_owned();
-    upload(&server, &key, "a.txt", b"hello");
-    assert_eq!(get(&server, "/photos/a.txt").body, b"hello");
+    server.put(&key, "/photos/", "a.txt", b"hello");
+    assert_eq!(server.get("/photos/a.txt").body, b"hello");
     assert_eq!(set_up(&server, &second).status, 410);
     server.stop();
     let server = folder.serve();
     thread::sleep(Duration::from_millis(100));
     assert!(!server.output().contains("/-/set-up"), "{}", server.output());
-    upload(&server, &key, "b.txt", b"hello");
+    server.put(&key, "/photos/", "b.txt", b"hello");
 }
 
 #[test]
@@ -143,17 +132,17 @@ fn store_contents_survive_server_restart() {
     let (folder, key) = DataFolder::with_bucket();
     let big = vec![b'x'; 3_000_000];
     let server = folder.serve();
-    upload(&server, &key, "small.txt", b"small");
-    upload(&server, &key, "big.bin", &big);
+    server.put(&key, "/photos/", "small.txt", b"small");
+    server.put(&key, "/photos/", "big.bin", &big);
     server.stop();
     let mut server = folder.serve();
-    assert_eq!(get(&server, "/photos/small.txt").body, b"small");
-    assert!(get(&server, "/photos/big.bin").body == big);
-    upload(&server, &key, "late.txt", b"late");
+    assert_eq!(server.get("/photos/small.txt").body, b"small");
+    assert!(server.get("/photos/big.bin").body == big);
+    server.put(&key, "/photos/", "late.txt", b"late");
     server.kill();
     let server = folder.serve();
-    assert_eq!(get(&server, "/photos/late.txt").body, b"late");
-    assert!(get(&server, "/photos/big.bin").body == big);
+    assert_eq!(server.get("/photos/late.txt").body, b"late");
+    assert!(server.get("/photos/big.bin").body == big);
 }
 
 #[test]
@@ -162,7 +151,7 @@ fn data_folder_and_address_are_used_by_one_server() {
     let server = folder.serve();
     let second = folder.run(&["serve", "--listen", "127.0.0.1:0"]);
     second.check_failure(4, "in use by process");
-    assert_eq!(get(&server, "/-/ready").status, 200);
+    assert_eq!(server.get("/-/ready").status, 200);
 
     let (other, _) = DataFolder::with_bucket();
     let address = server.address().to_string();
@@ -189,7 +178,7 @@ fn shutdown_signal_drains_requests() {
     assert!(server.log().contains("\"message\":\"graceful shutdown started"), "{}", server.log());
     assert!(!folder.path().join("control.sock").exists());
     let server = folder.serve();
-    assert_eq!(get(&server, "/photos/late.txt").body, b"late");
+    assert_eq!(server.get("/photos/late.txt").body, b"late");
 }
 
 #[test]
@@ -205,7 +194,7 @@ fn second_shutdown_signal_stops_at_once() {
     let answer = connection.read_response("POST");
     assert!(answer.is_err(), "{answer:?}");
     let server = folder.serve();
-    assert_eq!(get(&server, "/photos/late.txt").status, 404);
+    assert_eq!(server.get("/photos/late.txt").status, 404);
 }
 
 #[test]
@@ -218,17 +207,16 @@ fn settings_precedence_is_flags_environment_file() {
     let mut command = folder.command(&["serve"]);
     command.arg("--config").arg(&file).env("TRUG_PUBLIC_URL", "https://variable.example/cdn/");
     let server = ServerProcess::start(&mut command);
-    let answer = upload(&server, &key, "a.txt", b"a").json();
+    let answer = server.put(&key, "/photos/", "a.txt", b"a").json();
     assert_eq!(answer["url"], "https://variable.example/cdn/photos/a.txt");
-    let form = Form::new().file("file", "b.txt", None, &[b'b'; 3_000]);
-    let refused = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    let refused = server.upload(&key, "/photos/", "b.txt", &[b'b'; 3_000]);
     assert_eq!((refused.status, &refused.json()["limit"]), (413, &2_000.into()));
     assert!(server.output().contains("  Dashboard    https://variable.example/cdn/\n"));
     server.stop();
 
     command.args(["--public-url", "http://flag.example"]);
     let server = ServerProcess::start(&mut command);
-    let answer = upload(&server, &key, "c.txt", b"c").json();
+    let answer = server.put(&key, "/photos/", "c.txt", b"c").json();
     assert_eq!(answer["url"], "http://flag.example/photos/c.txt");
 }
 
@@ -239,9 +227,7 @@ fn premium_listener_accepts_larger_bodies() {
     command.args(["--upload-listen", "127.0.0.1:0"]).env("TRUG_BODY_BYTES_MAX", "2000");
     folder.done(&["account", "edit", "ann", "--plan", "Free"]);
     let server = ServerProcess::start(&mut command);
-    let printed = server.wait_for_output("  Uploads      http://");
-    let line = printed.lines().find_map(|line| line.strip_prefix("  Uploads      http://"));
-    let premium = line.expect("an address").parse().expect("an address is printed");
+    let premium = server.printed_address("  Uploads      http://");
     let large = || Form::new().file("file", "large.bin", None, &[b'x'; 3_000]);
     let ask = |address| {
         let connection = Connection::connect(address).expect("it takes connections");
@@ -252,7 +238,7 @@ fn premium_listener_accepts_larger_bodies() {
     folder.done(&["account", "edit", "--account", "ann", "--plan", "Pro"]);
     let answer = ask(premium);
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(get(&server, "/photos/large.bin").body.len(), 3_000);
+    assert_eq!(server.get("/photos/large.bin").body.len(), 3_000);
     let second =
         Connection::connect(premium).expect("it takes connections").get("/photos/large.bin");
     assert_eq!(second.expect("it answers").body.len(), 3_000);
@@ -293,14 +279,15 @@ fn invalid_settings_exit_with_2() {
 #[test]
 fn log_is_json_without_secrets() {
     let (folder, key) = DataFolder::with_bucket();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    let mut server = ServerProcess::start(command.env("TRUG_LOG", "debug"));
+    let mut server = folder.serve_with_env(&[("TRUG_LOG", "debug")]);
     let path = format!("/photos/none.txt?apiKey={key}&other=thing");
     assert_eq!(server.connect().delete(&path).expect("it answers").status, 404);
-    upload(&server, &key, "a.txt", b"a");
+    server.put(&key, "/photos/", "a.txt", b"a");
     let token_path = "/api/presigned-url/not0a0token";
-    let form = Form::new().file("file", "b.txt", None, b"b");
-    assert_eq!(server.connect().upload(token_path, form).expect("it answers").status, 404);
+    assert_eq!(
+        server.connect().upload_file(token_path, "b.txt", b"b").expect("it answers").status,
+        404
+    );
     server.terminate();
     server.wait();
     let log = server.log();
@@ -319,8 +306,8 @@ fn damage_is_logged_and_the_rest_is_served() {
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let marked = b"a line that is found again in the log, to be damaged";
-    upload(&server, &key, "damaged.txt", marked);
-    upload(&server, &key, "fine.txt", b"fine");
+    server.put(&key, "/photos/", "damaged.txt", marked);
+    server.put(&key, "/photos/", "fine.txt", b"fine");
     server.kill();
     let log = folder.path().join("log");
     let mut flipped = 0;
@@ -336,9 +323,9 @@ fn damage_is_logged_and_the_rest_is_served() {
     }
     assert_eq!(flipped, 1, "the file is in the log once");
     let mut server = folder.serve();
-    let fine = get(&server, "/photos/fine.txt");
+    let fine = server.get("/photos/fine.txt");
     assert_eq!(fine.body, b"fine", "{}", fine.text());
-    let answer = get(&server, "/photos/damaged.txt");
+    let answer = server.get("/photos/damaged.txt");
     assert_eq!((answer.status, &answer.json()["code"]), (500, &"damaged".into()));
     assert_eq!(answer.json()["key"], "damaged.txt");
     server.terminate();
@@ -352,12 +339,12 @@ fn damage_is_logged_and_the_rest_is_served() {
 fn missing_index_is_rebuilt_on_start() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
-    upload(&server, &key, "kept.txt", b"kept");
+    server.put(&key, "/photos/", "kept.txt", b"kept");
     server.stop();
     std::fs::remove_file(folder.path().join("index.redb")).expect("there is an index");
     let server = folder.serve();
     server.wait_for_output("index rebuilt");
-    assert_eq!(get(&server, "/photos/kept.txt").body, b"kept");
+    assert_eq!(server.get("/photos/kept.txt").body, b"kept");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `trug stats`.
 
-use tests::{DataFolder, Form, ServerProcess};
+use tests::{DataFolder, Form};
 
 #[test]
 fn stats_counts_store_contents() {
@@ -35,12 +35,10 @@ fn stats_counts_store_contents() {
 #[test]
 fn stats_warns_when_free_space_is_below_reserve() {
     let (folder, key) = DataFolder::with_bucket();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     // Larger than any disk.
-    command.env("TRUG_RESERVE_BYTES", (1_u64 << 60).to_string());
-    let server = ServerProcess::start(&mut command);
-    let form = Form::new().file("file", "a.txt", None, b"hello");
-    let refused = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    let reserve_bytes = (1_u64 << 60).to_string();
+    let server = folder.serve_with_env(&[("TRUG_RESERVE_BYTES", &reserve_bytes)]);
+    let refused = server.upload(&key, "/photos/", "a.txt", b"hello");
     assert_eq!(refused.status, 507, "{}", refused.text());
     assert_eq!(folder.json(&["stats"])["full"]["reserveBytes"], 1_u64 << 60);
     let text = folder.done(&["stats"]).stdout;

@@ -1,21 +1,18 @@
 //! `trug history` and `trug undelete`.
 
 use serde_json::Value;
-use tests::{DataFolder, Form, ServerProcess};
+use tests::{DataFolder, ServerProcess};
 
 /// Creates a store in which `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, and
 /// `kept.txt` was replaced. Large files are retained for so many seconds.
 fn store_with_history(window: &str) -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    let server = ServerProcess::start(command.env("TRUG_UNDELETE_WINDOW_SECONDS", window));
+    let server = folder.serve_with_env(&[("TRUG_UNDELETE_WINDOW_SECONDS", window)]);
     let put = |path: &str, bytes: &[u8]| {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let slash = if parent.is_empty() { "" } else { "/" };
-        let form = Form::new().file("file", name, None, bytes);
         let address = format!("/photos/{parent}{slash}?overwrite=true");
-        let answer = server.connect().with_key(&key).upload(&address, form).expect("it answers");
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        server.put(&key, &address, name, bytes);
     };
     let delete = |path: &str| {
         let address = format!("/photos/{path}");
@@ -40,7 +37,7 @@ fn with_and_without_server(test: impl Fn(&DataFolder, &dyn Fn(&str) -> (u16, Vec
     for serves in [false, true] {
         let folder = store_with_history("0");
         let get = |server: &ServerProcess, path: &str| {
-            let answer = server.connect().get(&format!("/photos/{path}")).expect("it answers");
+            let answer = server.get(&format!("/photos/{path}"));
             (answer.status, answer.body)
         };
         if serves {
@@ -128,7 +125,7 @@ fn undelete_restores_large_file_within_retention() {
     assert_eq!(versions[0]["content"]["recoverable"], true, "{versions:?}");
     assert_eq!(undelete(&folder, &["dir/big.bin"]).code, 0);
     let server = folder.serve();
-    let answer = server.connect().get("/photos/dir/big.bin").expect("it answers");
+    let answer = server.get("/photos/dir/big.bin");
     assert_eq!((answer.status, answer.body), (200, vec![7; 2_000_000]));
     server.stop();
 }

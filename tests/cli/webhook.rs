@@ -1,6 +1,6 @@
 //! `trug webhook`: create, list, change, test, and dead letters.
 
-use tests::{DataFolder, Form, Receiver, Scripted};
+use tests::{DataFolder, Receiver, Scripted};
 
 use crate::with_and_without_server;
 
@@ -68,12 +68,10 @@ fn webhook_delivery_log_hides_secret_urls() {
     let (folder, key) = DataFolder::with_bucket();
     let receiver = Receiver::start();
     create(&folder, &receiver.url("/hook?word=secret"));
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("TRUG_WEBHOOK_ALLOW", receiver.origin()).env("TRUG_LOG", "jobs=debug,info");
+    let (allow, log) = (receiver.origin(), "jobs=debug,info");
     receiver.script([Scripted::status(500)]);
-    let server = tests::ServerProcess::start(&mut command);
-    let form = Form::new().file("f", "a.txt", None, b"1");
-    server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    let server = folder.serve_with_env(&[("TRUG_WEBHOOK_ALLOW", &allow), ("TRUG_LOG", log)]);
+    server.upload(&key, "/photos/", "a.txt", b"1");
     // The first attempt fails, and it is retried after five seconds.
     receiver.wait_until(|seen| seen.len() == 2);
     server.terminate();

@@ -6,18 +6,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::backup::BackupReport;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{Create, Error, Result, Store};
+use engine::{Create, Error, Store};
+use tests::fixtures::back_up;
 use tests::store::{Change, Contents, Model, World, batch, body, commit, name, roll_over};
 
 use crate::survivor::{check, fingerprint};
-
-fn back_up(store: &Store, to: &SimDisk) -> Result<BackupReport> {
-    let to: Arc<dyn Disk> = Arc::new(to.clone());
-    store.backup(&to, &mut |_| ControlFlow::Continue(()))
-}
 
 /// Returns changes over several segments, with large objects that are put and deleted.
 fn changes(turn: u64) -> Vec<Vec<Change>> {

@@ -12,6 +12,7 @@ use engine::history::{
     VersionState,
 };
 use engine::{FolderKey, Store};
+use tests::fixtures::find_bytes;
 use tests::store::{
     Contents, Model, World, body, bucket, compact, delete, name, put, read, roll_over,
 };
@@ -57,19 +58,10 @@ fn versions(store: &Store) -> Vec<(String, u64, PutVersion)> {
     puts.collect()
 }
 
-/// Returns the file and the offset of these bytes.
-fn find(disk: &SimDisk, bytes: &[u8]) -> (String, usize) {
-    let found = disk.paths().into_iter().find_map(|path| {
-        let at = disk.bytes(&path).windows(bytes.len()).position(|window| window == bytes)?;
-        Some((path, at))
-    });
-    found.expect("the bytes lie somewhere")
-}
-
 /// Whether some pages of a body are present and others are not.
 fn is_partly_reclaimed(disk: &SimDisk, bytes: &[u8]) -> bool {
-    let (path, at) = find(disk, &bytes[..100]);
-    let found = &disk.bytes(&path)[at..at + bytes.len()];
+    let (path, at) = find_bytes(disk, &bytes[..100]);
+    let found = &disk.bytes(&path)[at as usize..][..bytes.len()];
     let same = found.iter().zip(bytes).filter(|(found, put)| found == put).count();
     // The first and last page of the body are always present in part.
     same < bytes.len() && same > 3 * 4_096
@@ -145,8 +137,8 @@ fn damage_next_to_reclaimed_space_is_reported() {
     // One is deleted later, and its damage is a block without zeros; the other is live.
     delete(&store, &name("mixed")).unwrap();
     for bytes in [body(1, 100), body(2, 100)] {
-        let (path, at) = find(&world.disk, &bytes);
-        world.disk.flip(&path, at as u64, 1);
+        let (path, at) = find_bytes(&world.disk, &bytes);
+        world.disk.flip(&path, at, 1);
     }
     let unrecoverable: Vec<_> = versions(&store)
         .into_iter()

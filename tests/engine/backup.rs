@@ -4,17 +4,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::backup::BackupReport;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::recovery::RecoveryReport;
-use engine::{Create, Error, Result, Store};
+use engine::{Create, Error, Store};
+use tests::fixtures::back_up;
 use tests::store::{Contents, World, body, compact, delete, idle, name, put, read, roll_over};
-
-fn back_up(store: &Store, to: &SimDisk) -> Result<BackupReport> {
-    let to: Arc<dyn Disk> = Arc::new(to.clone());
-    store.backup(&to, &mut |_| ControlFlow::Continue(()))
-}
 
 fn image_world(image: &SimDisk) -> World {
     let mut world = World::on(image.clone(), 8);

@@ -7,16 +7,12 @@ use engine::history::{
     DeletedFilter, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentReason, NoncurrentVersion,
     RestoreError,
 };
-use engine::progress::WorkProgress;
 use engine::{Batch, Error, FolderKey, Object, ObjectKey, PutOptions, Store};
+use tests::fixtures::always_continue;
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, compact, delete, name, name_in, put,
     roll_over,
 };
-
-fn always_continue(_: WorkProgress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 fn filter(prefix: &str) -> NoncurrentFilter {
     NoncurrentFilter {

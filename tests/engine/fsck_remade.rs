@@ -2,20 +2,10 @@
 //! removes them.
 
 use engine::fsck::Severity;
+use tests::fixtures::find_bytes;
 use tests::store::{DERIVED, World, body, bucket_named, idle, name_in, put, read};
 
 use crate::fsck::{check, finding, fork, repaired};
-
-/// Flips a bit of the content of an object, wherever it is stored, at this distance from its start.
-fn flip(world: &World, content: &[u8], at: i64) {
-    for path in world.disk.paths() {
-        let bytes = world.disk.bytes(&path);
-        if let Some(start) = bytes.windows(content.len()).position(|window| window == content) {
-            return world.disk.flip(&path, (start as i64 + at) as u64, 1);
-        }
-    }
-    panic!("the content is in no file");
-}
 
 #[test]
 fn repair_removes_damaged_derived_objects() {
@@ -40,7 +30,8 @@ fn repair_removes_damaged_derived_objects() {
     for (flips, has_index) in damages {
         let world = fork(&world);
         for (which, at) in flips {
-            flip(&world, &contents[*which].1, *at);
+            let (path, start) = find_bytes(&world.disk, &contents[*which].1);
+            world.disk.flip(&path, start.strict_add_signed(*at), 1);
         }
         if !has_index {
             engine::disk::Disk::remove(&world.disk, "index.redb").unwrap();

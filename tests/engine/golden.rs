@@ -12,13 +12,12 @@ use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::format::{GroupHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, salvage};
-use engine::history::{
-    RestoreError, UndeleteRequest, VersionEvent, VersionFilter, VersionScope, VersionState,
-};
+use engine::history::{RestoreError, UndeleteRequest, VersionState};
 use engine::{Error, Store};
+use tests::fixtures::version_states;
 use tests::store::{
-    Change, Contents, Model, START_MS, World, batch, body, bucket, bucket_named, commit, compact,
-    delete, fact, name, name_in, put, read,
+    Change, Contents, Model, START_MS, World, batch, body, bucket_named, commit, compact, delete,
+    fact, name, name_in, put, read,
 };
 
 fn folder() -> PathBuf {
@@ -124,32 +123,20 @@ fn check_golden_contents(store: &Store) {
     let (current, replaced, deleted) =
         (VersionState::Current, VersionState::Replaced, VersionState::Deleted);
     // The first is in the compacted segment, the others in two of the log.
-    assert_eq!(versions(store, "small"), [whole(replaced), whole(replaced), whole(current)]);
+    assert_eq!(version_states(store, "small"), [whole(replaced), whole(replaced), whole(current)]);
     assert_eq!(
-        versions(store, "overwritten"),
+        version_states(store, "overwritten"),
         [whole(current)],
         "the first one was compacted away"
     );
-    assert_eq!(versions(store, "deleted"), [whole(deleted), None]);
+    assert_eq!(version_states(store, "deleted"), [whole(deleted), None]);
     let given_back = old(deleted, Err(RestoreError::SpaceReclaimed));
-    assert_eq!(versions(store, PUNCHED), [given_back, None]);
+    assert_eq!(version_states(store, PUNCHED), [given_back, None]);
     let damaged = |state| old(state, Err(RestoreError::Damaged));
-    assert_eq!(versions(store, DOOMED), [damaged(replaced), damaged(deleted), None]);
+    assert_eq!(version_states(store, DOOMED), [damaged(replaced), damaged(deleted), None]);
     let request = UndeleteRequest::Object(name("deleted"));
     store.undelete(&request, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(read(store, &name("deleted")).unwrap().unwrap(), body(14, 500));
-}
-
-/// Returns the versions of an object in the log: state and recoverability of each put, `None` for a deletion.
-fn versions(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), RestoreError>)>> {
-    let scope = VersionScope::Key(name(key).key);
-    let filter = VersionFilter { bucket: bucket(), scope, since_ms: 0 };
-    let history = store.version_history(&filter, 100, &mut |_| ControlFlow::Continue(())).unwrap();
-    let events = history.versions.into_iter().map(|version| match version.event {
-        VersionEvent::Put(put) => Some((put.state, put.recoverable)),
-        VersionEvent::Deleted => None,
-    });
-    events.collect()
 }
 
 /// Creates a machine with the golden store on its disk.

@@ -10,14 +10,11 @@ use engine::history::{
 };
 use engine::progress::WorkProgress;
 use engine::{Batch, Error, FolderKey, ObjectName, PutOptions, Store};
+use tests::fixtures::{always_continue, damage, version_states};
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, delete, name, name_in, put, read,
     roll_over, stage,
 };
-
-fn always_continue(_: WorkProgress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 fn history_of(store: &Store, scope: VersionScope, since_ms: u64, limit: usize) -> VersionHistory {
     let filter = VersionFilter { bucket: bucket(), scope, since_ms };
@@ -26,17 +23,6 @@ fn history_of(store: &Store, scope: VersionScope, since_ms: u64, limit: usize) -
 
 fn folder(folder: &str) -> VersionScope {
     VersionScope::Folder(FolderKey::parse(folder).unwrap())
-}
-
-/// Returns the history of one object, as state and recoverability of each put; `None` for a deletion.
-fn states(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), RestoreError>)>> {
-    let history = history_of(store, VersionScope::Key(name(key).key), 0, 100);
-    assert!(!history.truncated && history.versions.is_sorted_by_key(|version| version.lsn));
-    let events = history.versions.into_iter().map(|version| match version.event {
-        VersionEvent::Put(put) => Some((put.state, put.recoverable)),
-        VersionEvent::Deleted => None,
-    });
-    events.collect()
 }
 
 fn undelete(store: &Store, request: &UndeleteRequest) -> UndeleteReport {
@@ -54,18 +40,6 @@ fn undelete_folder(store: &Store, folder: &str, since_ms: u64) -> UndeleteReport
 
 fn restored(undeleted: &UndeleteReport) -> Vec<&str> {
     undeleted.restored.iter().map(|restored| restored.name.key.as_str()).collect()
-}
-
-/// Damages the body in the log that starts with these bytes.
-fn damage(world: &World, bytes: &[u8]) {
-    for path in world.files_in("log/") {
-        let found = world.disk.bytes(&path);
-        if let Some(at) = found.windows(bytes.len()).position(|window| window == bytes) {
-            world.disk.flip(&path, at as u64, 1);
-            return;
-        }
-    }
-    panic!("the body is nowhere in the log");
 }
 
 #[test]
@@ -98,15 +72,15 @@ fn version_history_lists_versions_in_order_with_outcome() {
         None,
         Some((VersionState::Current, Ok(()))),
     ];
-    assert_eq!(states(&store, "a"), expected);
+    assert_eq!(version_states(&store, "a"), expected);
 
     // Sealed, and with a rebuilt index, the log gives the same history.
     store.close().unwrap();
     drop(store);
     world.disk.remove("index.redb").unwrap();
     let store = world.open();
-    assert_eq!(states(&store, "a"), expected);
-    assert_eq!(states(&store, "nothing"), []);
+    assert_eq!(version_states(&store, "a"), expected);
+    assert_eq!(version_states(&store, "nothing"), []);
 }
 
 #[test]
@@ -146,7 +120,7 @@ fn overwritten_large_object_reclaims_its_space() {
     put(&store, &name("big"), &body(2, 8_000)).unwrap();
     let gone = Err(RestoreError::SpaceReclaimed);
     let expected = [Some((VersionState::Replaced, gone)), Some((VersionState::Current, Ok(())))];
-    assert_eq!(states(&store, "big"), expected);
+    assert_eq!(version_states(&store, "big"), expected);
     delete(&store, &name("big")).unwrap();
     let undeleted = undelete_object(&store, "big");
     assert_eq!(undeleted.failed, [(name("big"), RestoreError::SpaceReclaimed)]);
@@ -171,7 +145,7 @@ fn file_of_deleted_large_object_is_never_reused() {
     put(&store, &name("second"), &body(2, 9_000)).unwrap();
     assert!(world.files_in("big/") > file);
     let gone = Err(RestoreError::SpaceReclaimed);
-    assert_eq!(states(&store, "first"), [Some((VersionState::Deleted, gone)), None]);
+    assert_eq!(version_states(&store, "first"), [Some((VersionState::Deleted, gone)), None]);
     assert_eq!(read(&store, &name("second")).unwrap().unwrap(), body(2, 9_000));
 }
 
@@ -263,7 +237,7 @@ fn restored_version_replaces_current_which_stays_in_history() {
     let put_then = |state| Some((state, Ok(())));
     let mut expected = vec![put_then(VersionState::Replaced); 3];
     expected.push(put_then(VersionState::Current));
-    assert_eq!(states(&store, "a"), expected);
+    assert_eq!(version_states(&store, "a"), expected);
 
     // A deleted version, by its number.
     delete(&store, &name("a")).unwrap();
@@ -314,22 +288,22 @@ fn damaged_version_is_not_restored_and_older_is_suggested() {
     let store = world.open();
     put(&store, &name("a"), &body(1, 2_000)).unwrap();
     put(&store, &name("a"), &body(2, 2_000)).unwrap();
-    let first = states(&store, "a").len();
+    let first = version_states(&store, "a").len();
     delete(&store, &name("a")).unwrap();
-    damage(&world, &body(2, 2_000));
+    damage(&world.disk, &body(2, 2_000));
     let damaged = Err(RestoreError::Damaged);
     let expected =
         [Some((VersionState::Replaced, Ok(()))), Some((VersionState::Deleted, damaged)), None];
-    assert_eq!((first, states(&store, "a")), (2, expected.to_vec()));
+    assert_eq!((first, version_states(&store, "a")), (2, expected.to_vec()));
     let undeleted = undelete_object(&store, "a");
     assert_eq!(undeleted.restored[0].newer_unrecoverable, Some(RestoreError::Damaged));
     assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 2_000));
 
     delete(&store, &name("a")).unwrap();
-    damage(&world, &body(1, 2_000));
+    damage(&world.disk, &body(1, 2_000));
     put(&store, &name("b"), &body(3, 2_000)).unwrap();
     delete(&store, &name("b")).unwrap();
-    damage(&world, &body(3, 2_000));
+    damage(&world.disk, &body(3, 2_000));
     assert_eq!(undelete_object(&store, "b").failed, [(name("b"), RestoreError::Damaged)]);
 }
 
@@ -341,7 +315,7 @@ fn damaged_head_hides_version_and_is_counted() {
         put(&store, &name(key), &body(1, 100)).unwrap();
     }
     // The last bytes of its head are the key and the checksum of the one block.
-    damage(&world, b"photosb");
+    damage(&world.disk, b"photosb");
     let history = history_of(&store, folder(""), 0, 10);
     let keys: Vec<_> = history.versions.iter().map(|version| version.name.key.as_str()).collect();
     assert_eq!((keys, history.damage_count), (vec!["a", "c"], 1));

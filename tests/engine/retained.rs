@@ -11,9 +11,9 @@ use engine::history::{
     DeletedFilter, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentVersion, RestoreError,
     UndeleteReport, UndeleteRequest,
 };
-use engine::progress::WorkProgress;
 use engine::stats::RetainedStats;
 use engine::{Batch, FolderKey, PutOptions, Store};
+use tests::fixtures::always_continue;
 use tests::store::{
     START_MS, World, body, bucket, commit, compact, delete, idle, name, put, read, roll_over,
 };
@@ -21,10 +21,6 @@ use tests::store::{
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const BIG_BYTES: usize = 90_000;
-
-fn always_continue(_: WorkProgress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 fn world() -> World {
     let mut world = World::new(1);

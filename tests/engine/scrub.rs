@@ -13,6 +13,7 @@ use engine::limits::{
 };
 use engine::scrub::{ScrubOptions, ScrubReport};
 use engine::{Batch, Error, Health, Store};
+use tests::fixtures::find_bytes;
 use tests::store::{START_MS, World, body, commit, delete, fact, idle, name, put, read, roll_over};
 
 fn scrub(store: &Store) -> ScrubReport {
@@ -27,17 +28,6 @@ fn owners(damage: &DamageList) -> Vec<String> {
         None => String::new(),
     };
     damage.places.iter().map(|place| owner(&place.name)).collect()
-}
-
-/// Returns the file and offset of bytes that occur in one file only.
-fn find(world: &World, bytes: &[u8]) -> (String, u64) {
-    let holds = |path: &String| {
-        let found = world.disk.bytes(path);
-        found.windows(bytes.len()).position(|window| window == bytes)
-    };
-    let files = world.disk.paths().into_iter().filter(|path| path.ends_with(".seg"));
-    let found = files.filter_map(|path| Some((holds(&path)?, path))).next();
-    found.map(|(at, path)| (path, at as u64)).unwrap()
 }
 
 /// Creates a store with a sealed log segment and a big segment, opened again.
@@ -76,9 +66,9 @@ fn scrub_of_intact_store_verifies_every_segment() {
 fn scrub_finds_each_damage_kind_and_names_the_object() {
     let world = World::new(2);
     drop(sealed(&world));
-    let one = find(&world, &body(1, 3_000));
-    let token = find(&world, &body(3, 40));
-    let big = find(&world, &body(4, 3 * BLOCK_BYTES));
+    let one = find_bytes(&world.disk, &body(1, 3_000));
+    let token = find_bytes(&world.disk, &body(3, 40));
+    let big = find_bytes(&world.disk, &body(4, 3 * BLOCK_BYTES));
     let log_bytes = world.disk.bytes(&one.0).len() as u64;
     let big_bytes = world.disk.bytes(&big.0).len() as u64;
     // The last bytes of a head are the checksums of the body's blocks.
@@ -122,7 +112,7 @@ fn scrub_finds_each_damage_kind_and_names_the_object() {
 fn scrub_names_all_objects_of_an_unreadable_segment() {
     let world = World::new(2);
     drop(sealed(&world));
-    let (log, _) = find(&world, &body(1, 3_000));
+    let (log, _) = find_bytes(&world.disk, &body(1, 3_000));
     for remove in [false, true] {
         let damaged = World::on(world.disk.fork(), 3);
         let store = damaged.open();
@@ -142,7 +132,7 @@ fn scrub_names_all_objects_of_an_unreadable_segment() {
 fn scrub_ignores_damaged_dead_body() {
     let world = World::new(4);
     let store = sealed(&world);
-    let (path, at) = find(&world, &body(5, 3_000));
+    let (path, at) = find_bytes(&world.disk, &body(5, 3_000));
     world.disk.overwrite(&path, at, &[0; 3_000]);
     assert_eq!(scrub(&store).damage.count(), 0);
     // A big segment is deleted with its object, even while it is read.
@@ -155,7 +145,7 @@ fn scrub_ignores_damaged_dead_body() {
 fn scrub_detects_hash_mismatch_with_valid_checksums() {
     let world = World::new(5);
     let store = sealed(&world);
-    let (path, at) = find(&world, &body(4, 3 * BLOCK_BYTES));
+    let (path, at) = find_bytes(&world.disk, &body(4, 3 * BLOCK_BYTES));
     world.disk.flip(&path, at, 1);
     let bytes = world.disk.bytes(&path);
     let context = SegmentHeader::decode_page(&bytes[..4_096]).unwrap().context();
@@ -175,7 +165,7 @@ fn scrub_detects_hash_mismatch_with_valid_checksums() {
 fn scrub_reports_unreadable_sector_until_readable() {
     let world = World::new(6);
     let store = sealed(&world);
-    let (path, _) = find(&world, &body(4, 3 * BLOCK_BYTES));
+    let (path, _) = find_bytes(&world.disk, &body(4, 3 * BLOCK_BYTES));
     let place = PathPattern::Prefix(path);
     world.disk.inject(FaultRule::always(Operation::Read, place, Fault::Error).after(3));
     let report = scrub(&store);
@@ -190,7 +180,7 @@ fn scrub_reports_unreadable_sector_until_readable() {
 fn scrub_results_survive_reopen_but_not_index_loss() {
     let world = World::new(7);
     let store = sealed(&world);
-    let (path, at) = find(&world, &body(1, 3_000));
+    let (path, at) = find_bytes(&world.disk, &body(1, 3_000));
     world.disk.flip(&path, at, 1);
     let found = scrub(&store).damage;
     assert_eq!(owners(&found), ["one"]);
@@ -223,7 +213,7 @@ fn damage_found_at_open_survives_checkpoint_and_reopen() {
     }
     idle(&store);
     drop(store);
-    let (path, at) = find(&world, &body(3, 900));
+    let (path, at) = find_bytes(&world.disk, &body(3, 900));
     world.disk.flip(&path, at - 40, 1);
     let (store, report) = world.open_with_report();
     assert_eq!(report.damage.len(), 1);
@@ -248,7 +238,7 @@ fn damage_found_by_reads_is_recorded() {
     put(&store, &name("old"), &body(3, 900)).unwrap();
     for seed in 1..=3 {
         let bytes = if seed == 2 { 2 * BLOCK_BYTES } else { 900 };
-        let (path, at) = find(&world, &body(seed, bytes));
+        let (path, at) = find_bytes(&world.disk, &body(seed, bytes));
         world.disk.flip(&path, at + bytes as u64 - 1, 1);
     }
     for key in ["small", "large", "old", "large"] {
@@ -275,7 +265,7 @@ fn scrub_counts_damage_beyond_the_list_limit() {
     drop(store);
     let store = world.open();
     for seed in 0..many {
-        let (path, at) = find(&world, &body(1_000 + seed, 100));
+        let (path, at) = find_bytes(&world.disk, &body(1_000 + seed, 100));
         world.disk.flip(&path, at, 1);
     }
     let report = scrub(&store);
@@ -290,7 +280,7 @@ fn scrub_counts_damage_beyond_the_list_limit() {
 fn scrub_results_stay_in_memory_when_disk_is_full() {
     let world = World::new(11);
     let store = sealed(&world);
-    let (path, at) = find(&world, &body(1, 3_000));
+    let (path, at) = find_bytes(&world.disk, &body(1, 3_000));
     world.disk.flip(&path, at, 1);
     world.disk.set_free_bytes(1 << 20);
     let writes = world.disk.operations();
@@ -495,8 +485,8 @@ fn scrub_cancels_after_the_current_read() {
     }
     store.close().unwrap();
     drop(store);
-    let (path, first) = find(&world, &body(0, 100_000));
-    let (_, last) = find(&world, &body(14, 100_000));
+    let (path, first) = find_bytes(&world.disk, &body(0, 100_000));
+    let (_, last) = find_bytes(&world.disk, &body(14, 100_000));
     // With all group headers damaged, the rest of the segment is searched; and the index, for the owners of the
     // records.
     for at in (0..15).map(|at| first + (last - first) / 14 * at) {
@@ -537,7 +527,7 @@ fn scrub_cancels_after_the_current_read() {
 fn scrub_thread_finds_damage_and_stops_with_store() {
     let mut world = World::new(15);
     drop(sealed(&world));
-    let (path, at) = find(&world, &body(1, 3_000));
+    let (path, at) = find_bytes(&world.disk, &body(1, 3_000));
     world.disk.flip(&path, at, 1);
     world.options.scrub = Some(ScrubOptions::default());
     let store = world.open_with_threads();

@@ -6,18 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use engine::rng::{Rng, SeededRng};
 use engine::{Batch, Error, FolderKey, PutOptions, Store};
 use search::{Hit, HitItem, HitPage, SearchOptions, SearchQuery, limits};
+use tests::fixtures::{names_below, put_all};
 use tests::searched_store::SearchedStore;
 use tests::store::{World, bucket, bucket_named, commit, delete, name, name_in, stage};
 
 const NAMES_BYTES_MAX: u64 = 1 << 30;
-
-fn put(store: &Store, keys: &[&str]) {
-    let staged = stage(store, b"x").unwrap();
-    let batch = keys.iter().fold(Batch::new(), |batch, key| {
-        batch.put(name(key), staged.clone(), PutOptions::default())
-    });
-    commit(store, batch).unwrap();
-}
 
 fn query(folder: &str, text: &str) -> SearchQuery {
     SearchQuery {
@@ -55,7 +48,7 @@ fn keys(store: &SearchedStore, folder: &str, text: &str) -> Vec<String> {
 #[test]
 fn search_lists_folders_first_then_better_matches() {
     let store = open(&World::new(1));
-    put(
+    put_all(
         &store,
         &[
             "cat/x.png",
@@ -89,7 +82,7 @@ fn search_lists_folders_first_then_better_matches() {
 #[test]
 fn search_in_folder_is_limited_to_that_folder() {
     let store = open(&World::new(1));
-    put(&store, &["a/cat.png", "a/b/cat.png", "a/b/", "ab/cat.png", "cat.png", "a-/cat.png"]);
+    put_all(&store, &["a/cat.png", "a/b/cat.png", "a/b/", "ab/cat.png", "cat.png", "a-/cat.png"]);
     assert_eq!(keys(&store, "a/", "cat"), ["a/b/cat.png", "a/cat.png"]);
     assert_eq!(keys(&store, "a/b/", "cat"), ["a/b/cat.png"]);
     assert!(keys(&store, "never/", "cat").is_empty());
@@ -100,7 +93,7 @@ fn search_in_folder_is_limited_to_that_folder() {
 #[test]
 fn empty_query_lists_folder_contents() {
     let store = open(&World::new(1));
-    put(&store, &["a/", "a/z", "a/b/c", "a/b/", "a/a/x", "a/a.png", "b", "a0/x"]);
+    put_all(&store, &["a/", "a/z", "a/b/c", "a/b/", "a/a/x", "a/a.png", "b", "a0/x"]);
     assert_eq!(keys(&store, "a/", " "), ["a/a/", "a/b/", "a/a.png", "a/z"]);
     assert_eq!(keys(&store, "", ""), ["a/", "a0/", "b"]);
     let page = store.search(&SearchQuery { offset: 1, limit: 2, ..query("a/", "") });
@@ -111,7 +104,7 @@ fn empty_query_lists_folder_contents() {
 #[test]
 fn search_skips_files_with_excluded_suffix() {
     let store = open(&World::new(1));
-    put(&store, &["cat.png", "cat_thumb.webp", "x/dog_thumb.webp"]);
+    put_all(&store, &["cat.png", "cat_thumb.webp", "x/dog_thumb.webp"]);
     for text in ["cat", ""] {
         let hidden = SearchQuery { excluded_suffix: "_thumb.webp".into(), ..query("", text) };
         let hits = store.search(&hidden);
@@ -124,7 +117,7 @@ fn search_skips_files_with_excluded_suffix() {
 #[test]
 fn search_is_limited_to_its_bucket() {
     let store = open(&World::new(1));
-    put(&store, &["a/cat"]);
+    put_all(&store, &["a/cat"]);
     for other in ["photo", "photos-", "photos.a"] {
         let outsider = name_in(&bucket_named(other), "a/cat");
         let staged = stage(&store, b"x").unwrap();
@@ -139,7 +132,7 @@ fn search_is_limited_to_its_bucket() {
 fn abandoned_search_is_cancelled() {
     let store = open(&World::wide(1));
     let many: Vec<String> = (0..1_000).map(|at| format!("cat {at}")).collect();
-    put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    put_all(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
     let stops_when_asked_twice = || {
         let asked = AtomicUsize::new(0);
         let is_second = || asked.fetch_add(1, Ordering::Relaxed) == 1;
@@ -162,17 +155,6 @@ fn search_window_is_bounded() {
     assert!(matches!(store.names.search(&beyond, || false), Err(Error::TooLarge(_))));
     let overflow = SearchQuery { offset: usize::MAX, ..query("", "a") };
     assert!(matches!(store.names.search(&overflow, || false), Err(Error::TooLarge(_))));
-}
-
-/// Returns every name below the folder: keys, and folders, implied or marked.
-fn names_below(keys: &BTreeSet<String>, folder: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for key in keys.iter().filter(|key| key.starts_with(folder)) {
-        let folders = key.match_indices('/').map(|(at, _)| key[..=at].to_owned());
-        names.extend(folders.filter(|path| path.len() > folder.len()));
-        names.extend((!key.ends_with('/')).then(|| key.clone()));
-    }
-    names
 }
 
 fn own_name(folder: &str) -> &str {
@@ -213,7 +195,7 @@ fn search_matches_model_on_random_trees() {
                 delete(&store, &name(&key)).unwrap();
                 keys.remove(&key);
             } else {
-                put(&store, &[&key]);
+                put_all(&store, &[&key]);
                 keys.insert(key);
             }
             match step {
@@ -285,7 +267,7 @@ fn store_with_cached_names(world: &World, count: usize) -> SearchedStore {
 fn put_many(store: &Store, count: usize) {
     let many: Vec<String> = (0..count).map(|at| format!("{}/cat {at}", at % 7)).collect();
     for many in many.chunks(500) {
-        put(store, &many.iter().map(String::as_str).collect::<Vec<_>>());
+        put_all(store, &many.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }
 
@@ -307,7 +289,7 @@ fn search_sees_commits_and_deletes_with_any_cache_state() {
     for round in 0..3 {
         assert_eq!(store.search(&query("", "cat")).total, 900);
         let fresh = format!("new/cat {round}");
-        put(&store, &[&fresh]);
+        put_all(&store, &[&fresh]);
         assert_eq!(store.search(&query("", "cat")).total, 901);
         assert_eq!(keys(&store, "new/", "cat"), std::slice::from_ref(&fresh));
         delete(&store, &name(&fresh)).unwrap();
@@ -401,14 +383,14 @@ fn search_concurrent_with_commits_finds_acknowledged_names() {
     let mut world = World::wide(1);
     let options = SearchOptions { objects_min: 0, ..SearchOptions::default() };
     let store = SearchedStore::with_thread(world.open_with_threads(), options);
-    put(&store, &["cat"]);
+    put_all(&store, &["cat"]);
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let store = &store;
             scope.spawn(move || {
                 for at in 0..200 {
                     let key = format!("{thread}/{at}");
-                    put(store, &[&key]);
+                    put_all(store, &[&key]);
                     assert_eq!(keys(store, &format!("{thread}/"), &format!("{at}"))[0], key);
                 }
             });

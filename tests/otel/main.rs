@@ -11,7 +11,7 @@
 
 use std::process::Command;
 
-use tests::commands::{run, trug};
+use tests::commands::{done, run, trug};
 use tests::spans::Arrived;
 use tests::{DataFolder, Receiver, Scripted, ServerProcess};
 
@@ -19,14 +19,11 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
 fn serve(folder: &DataFolder, endpoint: &str, variables: &[(&str, &str)]) -> ServerProcess {
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("TRUG_OTLP_ENDPOINT", endpoint).envs(variables.iter().copied());
-    ServerProcess::start(&mut command)
+    folder.serve_with_env(&[&[("TRUG_OTLP_ENDPOINT", endpoint)], variables].concat())
 }
 
 fn curl(words: &[&str]) -> String {
-    let ran = run(Command::new("curl").args(["--silent", "--show-error"]).args(words));
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = done(Command::new("curl").args(["--silent", "--show-error"]).args(words));
     ran.stdout
 }
 

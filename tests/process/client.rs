@@ -66,9 +66,8 @@ impl Client {
     fn upload_one(&mut self, connection: &mut Connection) -> io::Result<Response> {
         let slot = self.pick(SLOTS);
         let (key, body) = (self.key(slot), self.body());
-        let form = Form::new().file("file", "any.bin", None, &body.body());
         self.ledger.begin(vec![(key.clone(), State::Body(body))]);
-        connection.upload(&format!("/photos/{key}?overwrite=true"), form)
+        connection.upload_file(&format!("/photos/{key}?overwrite=true"), "any.bin", &body.body())
     }
 
     /// Uploads three files in one request: all of them are stored, or none.

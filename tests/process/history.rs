@@ -1,7 +1,7 @@
 //! Usage history across restarts: an orderly stop writes it, and a kill loses only the counts since the last write.
 
 use serde_json::Value;
-use tests::{DataFolder, Form, ServerProcess};
+use tests::{DataFolder, ServerProcess};
 
 fn counted(server: &ServerProcess, key: &str, name: &str) -> u64 {
     let mut connection = server.connect().with_key(key);
@@ -19,8 +19,10 @@ fn history_survives_stop_and_kill_loses_only_unsaved_data() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     let mut connection = server.connect().with_key(&key);
-    let form = Form::new().file("f", "a.bin", None, &[7; 10_000]);
-    assert_eq!(connection.upload("/photos/", form).expect("it answers").status, 200);
+    assert_eq!(
+        connection.upload_file("/photos/", "a.bin", &[7; 10_000]).expect("it answers").status,
+        200
+    );
     for _ in 0..GETS {
         assert_eq!(connection.get("/photos/a.bin").expect("it answers").body.len(), 10_000);
     }
@@ -31,7 +33,7 @@ fn history_survives_stop_and_kill_loses_only_unsaved_data() {
     let mut server = folder.serve();
     assert_eq!(counted(&server, &key, "requests"), GETS + 1);
     assert_eq!(counted(&server, &key, "bytesOut"), bytes_out);
-    server.connect().get("/photos/a.bin").expect("it answers");
+    server.get("/photos/a.bin");
     assert_eq!(counted(&server, &key, "requests"), GETS + 2);
     server.kill();
 

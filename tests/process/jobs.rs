@@ -5,20 +5,14 @@ use std::time::{Duration, Instant};
 
 use engine::rng::{Rng, SeededRng};
 use serde_json::{Value, json};
-use tests::{Connection, DataFolder, Form, ServerProcess};
+use tests::{Connection, DataFolder, Form};
 
 const FILES: usize = 1_500;
 const KILLS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn connect(server: &ServerProcess, key: &str) -> Connection {
-    server.connect().with_key(key)
-}
-
 fn begin(connection: &mut Connection, wish: &Value) -> String {
-    let headers = [("content-type", "application/json")];
-    let answer = connection.send("POST", "/api/jobs", &headers, wish.to_string().as_bytes());
-    let answer = answer.expect("it answers");
+    let answer = connection.post_json("/api/jobs", wish).expect("it answers");
     assert_eq!(answer.status, 202, "{}", answer.text());
     answer.json()["job"]["id"].as_str().expect("a job has an id").to_owned()
 }
@@ -29,28 +23,12 @@ fn job(connection: &mut Connection, id: &str) -> Value {
     answer.json()["job"].take()
 }
 
-/// Returns the number of files, by the first page of each prefix that follows.
-fn keys(connection: &mut Connection, prefix: &str) -> Vec<String> {
-    let (mut keys, mut token) = (Vec::new(), String::new());
-    loop {
-        let path = format!("/api/list-objects?bucketName=photos&prefix={prefix}{token}");
-        let page = connection.get(&path).expect("it answers").json();
-        let contents = page["Contents"].as_array().cloned().unwrap_or_default();
-        keys.extend(contents.iter().filter_map(|it| it["Key"].as_str().map(str::to_owned)));
-        match page["NextContinuationToken"].as_str() {
-            Some(next) => token = format!("&continuationToken={next}"),
-            None => return keys,
-        }
-    }
-}
-
 #[test]
 fn job_completes_despite_repeated_sigkill() {
     let chance = SeededRng::new(4);
     let (folder, key) = DataFolder::with_bucket();
-    let serve = ["--listen", "127.0.0.1:0"];
-    let mut server = folder.serve_with(&serve);
-    let mut connection = connect(&server, &key);
+    let mut server = folder.serve();
+    let mut connection = server.connect().with_key(&key);
     for start in (0..FILES).step_by(100) {
         let form = (start..start + 100).fold(Form::new(), |form, at| {
             form.file("f", &format!("{at:04}.txt"), None, format!("text {at}").as_bytes())
@@ -63,15 +41,15 @@ fn job_completes_despite_repeated_sigkill() {
     for _ in 0..KILLS {
         thread::sleep(Duration::from_millis(10 + chance.next_u64() % 150));
         server.kill();
-        server = folder.serve_with(&serve);
-        let mut connection = connect(&server, &key);
+        server = folder.serve();
+        let mut connection = server.connect().with_key(&key);
         // Each file exists once, in one of the two folders.
-        let (left, moved) = (keys(&mut connection, "a/"), keys(&mut connection, "b/"));
+        let (left, moved) = (connection.list_keys("a/"), connection.list_keys("b/"));
         let name = |key: &String| key[2..].to_owned();
         let names: std::collections::BTreeSet<_> = left.iter().chain(&moved).map(name).collect();
         assert_eq!(names.len(), FILES, "{} left, {} moved", left.len(), moved.len());
     }
-    let mut connection = connect(&server, &key);
+    let mut connection = server.connect().with_key(&key);
     let began = Instant::now();
     let done = loop {
         let job = job(&mut connection, &id);
@@ -82,8 +60,8 @@ fn job_completes_despite_repeated_sigkill() {
         thread::sleep(Duration::from_millis(20));
     };
     assert_eq!(done["state"], "done", "{done}");
-    assert_eq!(keys(&mut connection, "a/"), Vec::<String>::new());
-    assert_eq!(keys(&mut connection, "b/").len(), FILES);
+    assert_eq!(connection.list_keys("a/"), Vec::<String>::new());
+    assert_eq!(connection.list_keys("b/").len(), FILES);
     for at in [0, FILES / 2, FILES - 1] {
         let answer = connection.get(&format!("/photos/b/{at:04}.txt")).expect("it answers");
         assert_eq!(answer.text(), format!("text {at}"));

@@ -81,9 +81,7 @@ const THREADS_BYTES_MAX: usize = 32 * MIB;
 fn concurrent_form_memory_is_bounded() {
     for (forms, files) in FORMS {
         let (folder, key) = DataFolder::with_bucket();
-        let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-        command.env("TRUG_PLAN_RATES", "false");
-        let server = ServerProcess::start(&mut command);
+        let server = folder.serve();
         upload(server.connect().with_key(&key), "first", 1);
         let before = held_bytes(server.id());
         let most = peak_held_while(server.id(), || {
@@ -183,9 +181,8 @@ fn upload(mut connection: Connection, folder: &str, count: usize) {
 fn memory_of_10000_idle_connections_is_bounded() {
     let count = CONNECTIONS.min(files_allowed());
     let (folder, _) = DataFolder::with_bucket();
-    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("TRUG_CONNECTIONS_MAX", (count + 10).to_string());
-    let server = ServerProcess::start(&mut command);
+    let connections_max = (count + 10).to_string();
+    let server = folder.serve_with_env(&[("TRUG_CONNECTIONS_MAX", &connections_max)]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let before = held_bytes(server.id());
     for _ in 0..ROUNDS {

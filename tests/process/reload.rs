@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use tests::{DataFolder, Form, Response, ServerProcess};
+use tests::{DataFolder, Response, ServerProcess};
 
 struct Served {
     folder: DataFolder,
@@ -42,8 +42,7 @@ impl Served {
     }
 
     fn upload(&self, bytes: usize) -> Response {
-        let form = Form::new().file("file", "a.bin", None, &vec![b'x'; bytes]);
-        self.server.connect().with_key(&self.key).upload("/photos/", form).unwrap()
+        self.server.upload(&self.key, "/photos/", "a.bin", &vec![b'x'; bytes])
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use engine::rng::{Rng, SeededRng};
-use tests::{Connection, DataFolder, Response, ServerProcess};
+use tests::{DataFolder, Response, ServerProcess};
 
 use crate::ledger::BodyNumber;
 
@@ -25,18 +25,15 @@ fn begun(server: &ServerProcess, key: &str, bytes: usize) -> String {
     // `bucketName photos, path a.bin`
     let said = "bucketName cGhvdG9z,path YS5iaW4=";
     let headers = [VERSION, ("upload-length", &*length), ("upload-metadata", said)];
-    let created = connect(server, key).send("POST", "/api/tus/", &headers, b"");
+    let created = server.connect().with_key(key).send("POST", "/api/tus/", &headers, b"");
     let created = created.expect("it answers");
     assert_eq!(created.status, 201, "{created:?}");
     format!("/api/tus/{}", created.header("location"))
 }
 
-fn connect(server: &ServerProcess, key: &str) -> Connection {
-    Connection::connect(server.address()).expect("it listens").with_key(key)
-}
-
 fn head(server: &ServerProcess, key: &str, path: &str) -> usize {
-    let answer = connect(server, key).send("HEAD", path, &[VERSION], b"").expect("it answers");
+    let answer =
+        server.connect().with_key(key).send("HEAD", path, &[VERSION], b"").expect("it answers");
     assert_eq!(answer.status, 200, "{answer:?}");
     offset(&answer)
 }
@@ -55,13 +52,13 @@ fn tus_upload_being_completed_survives_every_kill() {
         let (first, last) = whole.split_at(whole.len() - 1_000);
         let begins = Instant::now();
         let headers = [VERSION, CHUNK, ("upload-offset", "0")];
-        let answer = connect(&server, &key).send("PATCH", &path, &headers, first);
+        let answer = server.connect().with_key(&key).send("PATCH", &path, &headers, first);
         assert_eq!(answer.expect("it answers").status, 204);
         // The end takes about as long as the beginning took, and mostly its syncs.
         slowest_micros = slowest_micros.max(begins.elapsed().as_micros() as u64);
         let at = first.len().to_string();
         let headers = [VERSION, CHUNK, ("upload-offset", &at)];
-        let mut connection = connect(&server, &key);
+        let mut connection = server.connect().with_key(&key);
         let begun = connection.begin("PATCH", &path, &headers, last.len());
         begun.and_then(|()| connection.more(last)).expect("it takes bytes");
         std::thread::sleep(Duration::from_micros(chance.next_u64() % slowest_micros));
@@ -73,12 +70,13 @@ fn tus_upload_being_completed_survives_every_kill() {
             unfinished += 1;
             let at = received.to_string();
             let headers = [VERSION, CHUNK, ("upload-offset", &at)];
-            let answer = connect(&server, &key).send("PATCH", &path, &headers, &whole[received..]);
+            let answer =
+                server.connect().with_key(&key).send("PATCH", &path, &headers, &whole[received..]);
             assert_eq!(answer.expect("it answers").status, 204);
         }
-        let stored = connect(&server, &key).get("/photos/a.bin").expect("it answers");
+        let stored = server.connect().with_key(&key).get("/photos/a.bin").expect("it answers");
         assert!(stored.body == whole, "round {round}: {} bytes, or others", stored.body.len());
-        let deleted = connect(&server, &key).delete("/photos/a.bin").expect("it answers");
+        let deleted = server.connect().with_key(&key).delete("/photos/a.bin").expect("it answers");
         assert_eq!(deleted.status, 200, "{deleted:?}");
     }
     println!("{unfinished} of 20 were not whole yet");
@@ -116,7 +114,7 @@ fn tus_upload_resumes_despite_repeated_kills() {
             let piece = &rest[..rest.len().min(100_000 + chance.next_u64() as usize % 1_000_000)];
             let at = received.to_string();
             let headers = [VERSION, CHUNK, ("upload-offset", &at)];
-            let mut connection = connect(&server, &key);
+            let mut connection = server.connect().with_key(&key);
             if is_last {
                 let begun = connection.begin("PATCH", &path, &headers, piece.len());
                 begun.and_then(|()| connection.more(piece)).expect("it takes bytes");
@@ -135,7 +133,7 @@ fn tus_upload_resumes_despite_repeated_kills() {
             server = folder.serve();
         }
     }
-    let stored = connect(&server, &key).get("/photos/a.bin").expect("it answers");
+    let stored = server.connect().with_key(&key).get("/photos/a.bin").expect("it answers");
     assert!(stored.body == whole, "{} bytes are stored, or others", stored.body.len());
     println!("{rounds} rounds");
     // Nothing of the upload remains: the remains of a kill are removed soon after the start of the server.

@@ -81,7 +81,7 @@ fn sd_notify_reports_lifecycle_in_order() {
     let mut server = ServerProcess::start(command.arg("--config").arg(&file));
     let address = server.address();
     assert_eq!(manager.next(), ["READY=1", &format!("STATUS=serving http://{address}")]);
-    assert_eq!(server.connect().get("/-/ready").unwrap().status, 200);
+    assert_eq!(server.get("/-/ready").status, 200);
 
     server.reload();
     let reloading = manager.next();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use engine::rng::{Rng, SeededRng};
-use tests::{DataFolder, Form, Receiver};
+use tests::{DataFolder, Receiver};
 
 const ROUNDS: u64 = 12;
 const RUN_MS_MIN: u64 = 50;
@@ -31,8 +31,7 @@ fn acknowledged_events_are_delivered_despite_sigkill() {
             let mut connection = connection.with_key(&key);
             for number in 0.. {
                 let name = format!("{round}-{number}.txt");
-                let form = Form::new().file("f", &name, None, name.as_bytes());
-                match connection.upload("/photos/", form) {
+                match connection.upload_file("/photos/", &name, name.as_bytes()) {
                     Ok(answer) if answer.status == 200 => stored.push(name),
                     Ok(answer) => panic!("{}", answer.text()),
                     Err(_) => break,
@@ -55,7 +54,7 @@ fn acknowledged_events_are_delivered_despite_sigkill() {
     });
     // And nothing that is not there.
     for name in delivered(&receiver.seen()).difference(&acknowledged) {
-        let answer = server.connect().get(&format!("/photos/{name}")).expect("it answers");
+        let answer = server.get(&format!("/photos/{name}"));
         assert_eq!(answer.status, 200, "{name} is delivered and not there");
     }
     println!("{} acknowledged, {} delivered", acknowledged.len(), receiver.seen().len());

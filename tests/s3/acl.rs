@@ -1,6 +1,6 @@
 //! Access control lists: what buckets and objects can express is set and reported, everything else is rejected.
 
-use crate::bucket::{Bucket, element, is, text};
+use crate::bucket::{Bucket, element, is};
 
 const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 
@@ -19,26 +19,21 @@ fn policy(owner: &str, grants: &[String]) -> String {
     )
 }
 
-fn anonymous(bucket: &Bucket, address: &str) -> u16 {
-    let mut connection = tests::Connection::connect(bucket.place.server.address()).unwrap();
-    connection.get(address).unwrap().status
-}
-
 #[test]
 fn bucket_acl_makes_a_bucket_public_and_private() {
     let mut bucket = Bucket::new();
     bucket.put("/photos/a.txt", &[], "hello");
     for (acl, status) in [("public-read", 200), ("private", 401)] {
         bucket.put("/photos?acl", &[("x-amz-acl", acl)], "");
-        assert_eq!(anonymous(&bucket, "/photos/a.txt"), status, "{acl}");
-        let listed = text(&bucket.get("/photos?acl", &[]));
+        assert_eq!(bucket.anonymous("/photos/a.txt").status, status, "{acl}");
+        let listed = bucket.get("/photos?acl", &[]).text();
         assert_eq!(listed.contains(EVERYONE), status == 200, "{listed}");
     }
     let owner = element(&bucket.get("/photos?acl", &[]), "ID").unwrap();
     let full = grant(&format!("xsi:type=\"CanonicalUser\"><ID>{owner}</ID>"), "FULL_CONTROL");
     let read = grant(&format!("xsi:type=\"Group\"><URI>{EVERYONE}</URI>"), "READ");
     bucket.put("/photos?acl", &[], &policy(&owner, &[full.clone(), read.clone()]));
-    assert_eq!(anonymous(&bucket, "/photos/a.txt"), 200);
+    assert_eq!(bucket.anonymous("/photos/a.txt").status, 200);
     // Lists of objects of a public bucket are not stored.
     bucket.put("/photos/a.txt?acl", &[("x-amz-acl", "public-read")], "");
     bucket.put("/photos/a.txt?acl", &[], &policy(&owner, &[read, full.clone()]));
@@ -48,7 +43,7 @@ fn bucket_acl_makes_a_bucket_public_and_private() {
     assert_eq!((private.status, element(&private, "Code").unwrap()), is(501, "NotImplemented"));
     bucket.put("/photos?acl", &[], &policy(&owner, &[full]));
     for address in ["/photos/a.txt", "/photos/b.txt"] {
-        assert_eq!(anonymous(&bucket, address), 401, "{address}");
+        assert_eq!(bucket.anonymous(address).status, 401, "{address}");
     }
 }
 
@@ -58,20 +53,19 @@ fn object_acl_makes_single_objects_of_a_private_bucket_public() {
     let public = [("x-amz-acl", "public-read")];
     bucket.put("/photos/a.txt", &[], "hello");
     bucket.put("/photos/b.txt", &public, "hello");
-    let mut connection = tests::Connection::connect(bucket.place.server.address()).unwrap();
-    let served = connection.get("/photos/b.txt").unwrap();
-    assert_eq!((served.status, text(&served)), (200, "hello".to_owned()));
+    let served = bucket.anonymous("/photos/b.txt");
+    assert_eq!((served.status, served.text()), (200, "hello".to_owned()));
     assert!(served.header("cache-control").starts_with("public"), "{served:?}");
     for address in ["/photos/a.txt", "/photos/none.txt", "/photos/", "/photos?list-type=2"] {
-        assert_eq!(anonymous(&bucket, address), 401, "{address}");
+        assert_eq!(bucket.anonymous(address).status, 401, "{address}");
     }
-    let listed = text(&bucket.get("/photos/b.txt?acl", &[]));
+    let listed = bucket.get("/photos/b.txt?acl", &[]).text();
     assert!(listed.contains(EVERYONE), "{listed}");
     let etag = bucket.get("/photos/b.txt", &[]).header("etag").to_owned();
     for (acl, status) in [("private", 401), ("public-read", 200), ("bucket-owner-read", 401)] {
         bucket.put("/photos/b.txt?acl", &[("x-amz-acl", acl)], "");
-        assert_eq!(anonymous(&bucket, "/photos/b.txt"), status, "{acl}");
-        let listed = text(&bucket.get("/photos/b.txt?acl", &[]));
+        assert_eq!(bucket.anonymous("/photos/b.txt").status, status, "{acl}");
+        let listed = bucket.get("/photos/b.txt?acl", &[]).text();
         assert_eq!(listed.contains(EVERYONE), status == 200, "{listed}");
     }
     assert_eq!(bucket.get("/photos/b.txt", &[]).header("etag"), etag);
@@ -79,16 +73,16 @@ fn object_acl_makes_single_objects_of_a_private_bucket_public() {
     let full = grant(&format!("xsi:type=\"CanonicalUser\"><ID>{owner}</ID>"), "FULL_CONTROL");
     let read = grant(&format!("xsi:type=\"Group\"><URI>{EVERYONE}</URI>"), "READ");
     bucket.put("/photos/b.txt?acl", &[], &policy(&owner, &[full, read]));
-    assert_eq!(anonymous(&bucket, "/photos/b.txt"), 200);
+    assert_eq!(bucket.anonymous("/photos/b.txt").status, 200);
     // A list belongs to the object that it was sent for.
     bucket.put("/photos/c.txt", &[("x-amz-copy-source", "photos/b.txt")], "");
     bucket.put("/photos/b.txt", &[], "hello");
     for address in ["/photos/b.txt", "/photos/c.txt"] {
-        assert_eq!(anonymous(&bucket, address), 401, "{address}");
+        assert_eq!(bucket.anonymous(address).status, 401, "{address}");
     }
     let copy = [("x-amz-copy-source", "photos/b.txt"), public[0]];
     bucket.put("/photos/c.txt", &copy, "");
-    assert_eq!(anonymous(&bucket, "/photos/c.txt"), 200);
+    assert_eq!(bucket.anonymous("/photos/c.txt").status, 200);
 }
 
 #[test]
@@ -104,8 +98,8 @@ fn multipart_upload_with_public_read_is_public() {
          </CompleteMultipartUpload>"
     );
     let joined = bucket.send("POST", &format!("/photos/a.bin?uploadId={id}"), &[], &list);
-    assert_eq!(joined.status, 200, "{}", text(&joined));
-    assert_eq!(anonymous(&bucket, "/photos/a.bin"), 200);
+    assert_eq!(joined.status, 200, "{}", joined.text());
+    assert_eq!(bucket.anonymous("/photos/a.bin").status, 200);
 }
 
 #[test]
@@ -129,7 +123,7 @@ fn unsupported_acls_are_rejected_and_change_nothing() {
     ] {
         let answer = bucket.send("PUT", "/photos?acl", &[], &policy(&owner, &grants));
         let refused = (answer.status, element(&answer, "Code").unwrap_or_default());
-        assert_eq!(refused, refusal, "{grants:?}: {}", text(&answer));
+        assert_eq!(refused, refusal, "{grants:?}: {}", answer.text());
     }
     let other = bucket.send("PUT", "/photos?acl", &[], &policy("aaaaaaaaaaaaaaaa", &[full]));
     assert_eq!((other.status, element(&other, "Code").unwrap()), is(403, "AccessDenied"));
@@ -143,11 +137,11 @@ fn unsupported_acls_are_rejected_and_change_nothing() {
     ] {
         let answer = bucket.send("PUT", address, &[("x-amz-acl", acl)], "");
         let refused = (answer.status, element(&answer, "Code").unwrap_or_default());
-        assert_eq!(refused, refusal, "{address} {acl}: {}", text(&answer));
+        assert_eq!(refused, refusal, "{address} {acl}: {}", answer.text());
     }
     let none = bucket.send("PUT", "/photos?acl", &[], "");
     assert_eq!((none.status, element(&none, "Code").unwrap()), is(400, "MissingSecurityHeader"));
-    assert_eq!(anonymous(&bucket, "/photos/a.txt"), 401);
+    assert_eq!(bucket.anonymous("/photos/a.txt").status, 401);
     assert_eq!(bucket.send("HEAD", "/photos/b.txt", &[], "").status, 404);
     assert_eq!(bucket.send("HEAD", "/acl-bucket", &[], "").status, 404);
 }
@@ -157,10 +151,10 @@ fn create_bucket_with_public_read_is_public() {
     let mut bucket = Bucket::new();
     bucket.put("/open", &[("x-amz-acl", "public-read")], "");
     bucket.put("/open/a.txt", &[], "hello");
-    assert_eq!(anonymous(&bucket, "/open/a.txt"), 200);
+    assert_eq!(bucket.anonymous("/open/a.txt").status, 200);
     bucket.put("/closed", &[], "");
     bucket.put("/closed/a.txt", &[], "hello");
-    assert_eq!(anonymous(&bucket, "/closed/a.txt"), 401);
+    assert_eq!(bucket.anonymous("/closed/a.txt").status, 401);
 }
 
 #[test]
@@ -171,8 +165,8 @@ fn publishing_a_bucket_requires_manage_and_read_scopes() {
         let mut connection = bucket.with_key(&["--scope", scopes]);
         let acl = [("x-amz-acl", "public-read")];
         let answer = connection.send("PUT", "/photos?acl", &acl, b"").unwrap();
-        assert_eq!(answer.status, status, "{scopes}: {}", text(&answer));
-        assert_eq!(anonymous(&bucket, "/photos/a.txt") == 200, status == 200, "{scopes}");
+        assert_eq!(answer.status, status, "{scopes}: {}", answer.text());
+        assert_eq!(bucket.anonymous("/photos/a.txt").status == 200, status == 200, "{scopes}");
     }
 }
 
@@ -186,11 +180,11 @@ fn publishing_an_object_requires_upload_and_read_scopes() {
         let address = format!("/photos/{at}.txt");
         let mut connection = bucket.with_key(&["--scope", scopes]);
         let put = connection.send("PUT", &address, &public, b"hello").unwrap();
-        assert_eq!(put.status, status, "{scopes}: {}", text(&put));
+        assert_eq!(put.status, status, "{scopes}: {}", put.text());
         bucket.put(&address, &[], "hello");
         let put = connection.send("PUT", &format!("{address}?acl"), &public, b"").unwrap();
-        assert_eq!(put.status, status, "{scopes}: {}", text(&put));
-        assert_eq!(anonymous(&bucket, &address) == 200, status == 200, "{scopes}");
+        assert_eq!(put.status, status, "{scopes}: {}", put.text());
+        assert_eq!(bucket.anonymous(&address).status == 200, status == 200, "{scopes}");
     }
 }
 

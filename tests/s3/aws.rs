@@ -5,9 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::commands::run;
+use tests::commands::{done, run};
 
-use crate::place::{Keys, Place, aws, bytes, client, done, files, make_files};
+use crate::bucket::time_in;
+use crate::place::{Keys, Place, aws, bytes, client, files, make_files};
 
 fn aws_of(place: &Place, keys: &Keys) -> Command {
     let mut command = client(&aws(), keys, place.data.parent());
@@ -249,21 +250,12 @@ fn aws_access_denied_uses_s3_error_codes() {
     assert_eq!(listed["Buckets"].as_array().unwrap().len(), 1, "{listed}");
     let taken = ["s3api", "create-bucket", "--bucket", "bobs"];
     assert!(refused(&place, &place.keys, &taken).contains("BucketAlreadyExists"));
-    let soon = jiff_in(4);
+    let soon = time_in(4);
     let short = Keys::make(&place.data, &["--expires-at", &soon]);
     std::thread::sleep(Duration::from_secs(5));
     assert!(refused(&place, &short, &get).contains("InvalidAccessKeyId"));
     place.data.done(&["apikey", "revoke", "--id", &place.keys.id]);
     assert!(refused(&place, &place.keys, &get).contains("InvalidAccessKeyId"));
-}
-
-/// Returns the time in so many seconds, as the expiry of a key is written.
-fn jiff_in(seconds: u64) -> String {
-    let date = format!("+{seconds} seconds");
-    run(Command::new("date").args(["-u", "-d", &date, "+%Y-%m-%dT%H:%M:%SZ"]))
-        .stdout
-        .trim()
-        .to_owned()
 }
 
 #[test]

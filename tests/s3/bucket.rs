@@ -1,5 +1,8 @@
 //! A server with a private bucket `photos`, and a connection whose requests are signed by a key of its owner.
 
+use std::process::Command;
+
+use tests::commands::run;
 use tests::{Response, SignedConnection};
 
 use crate::place::{Keys, Place};
@@ -37,8 +40,13 @@ impl Bucket {
 
     pub(crate) fn put(&mut self, address: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let answer = self.send("PUT", address, headers, body);
-        assert_eq!(answer.status, 200, "PUT {address} {headers:?}: {}", text(&answer));
+        assert_eq!(answer.status, 200, "PUT {address} {headers:?}: {}", answer.text());
         answer
+    }
+
+    /// Sends a `GET` request without a signature.
+    pub(crate) fn anonymous(&self, address: &str) -> Response {
+        self.place.server.get(address)
     }
 
     /// Returns a connection whose requests are signed by another key of the owner, created with these arguments.
@@ -55,20 +63,33 @@ impl Bucket {
         headers: &[(&str, &str)],
     ) -> (u16, String) {
         let body = if method == "PUT" { "other" } else { "" };
-        let answer = self.send(method, address, headers, body);
-        (answer.status, element(&answer, "Code").unwrap_or_default())
+        outcome(&self.send(method, address, headers, body))
     }
-}
-
-pub(crate) fn text(answer: &Response) -> String {
-    String::from_utf8_lossy(&answer.body).into_owned()
 }
 
 /// Returns the content of the first element of this name.
 pub(crate) fn element(answer: &Response, name: &str) -> Option<String> {
-    let body = text(answer);
+    let body = answer.text();
     let (_, rest) = body.split_once(&format!("<{name}>"))?;
     Some(rest.split_once('<')?.0.to_owned())
+}
+
+/// Returns the status, and the code of a rejection.
+pub(crate) fn outcome(answer: &Response) -> (u16, String) {
+    (answer.status, element(answer, "Code").unwrap_or_default())
+}
+
+/// Returns the id of the version that a response is about.
+pub(crate) fn version_of(answer: &Response) -> String {
+    let id = answer.header("x-amz-version-id").to_owned();
+    assert!(!id.is_empty(), "{} {}", answer.status, answer.text());
+    id
+}
+
+/// Returns the time in so many seconds, as in XML.
+pub(crate) fn time_in(seconds: u64) -> String {
+    let date = format!("-d+{seconds} seconds");
+    run(Command::new("date").args(["-u", &date, "+%Y-%m-%dT%H:%M:%SZ"])).stdout.trim().to_owned()
 }
 
 pub(crate) fn is(status: u16, code: &str) -> (u16, String) {

@@ -2,7 +2,7 @@
 
 use tests::{Connection, Response};
 
-use crate::bucket::{Bucket, element, is, text};
+use crate::bucket::{Bucket, element, is};
 
 const RULES: &str = "<CORSConfiguration>\
     <CORSRule><ID>read</ID><AllowedOrigin>https://*.example</AllowedOrigin><AllowedMethod>GET</AllowedMethod>\
@@ -51,7 +51,7 @@ fn cors_rules_decide_preflights_and_responses() {
         (&[method("GET")], 400, ""),
     ] {
         let preflight = unsigned(&bucket, "OPTIONS", headers);
-        assert_eq!(preflight.status, status, "{headers:?}: {}", text(&preflight));
+        assert_eq!(preflight.status, status, "{headers:?}: {}", preflight.text());
         assert_eq!(preflight.header("access-control-allow-origin"), allowed, "{headers:?}");
     }
     let preflight = unsigned(&bucket, "OPTIONS", &[origin, method("GET")]);
@@ -90,7 +90,7 @@ fn cors_rules_are_returned_and_invalid_ones_rejected() {
     let mut reader = bucket.with_key(&["--scope", "read,upload"]);
     let refused = reader.send("PUT", "/photos?cors", &[], RULES.as_bytes()).unwrap();
     assert_eq!((refused.status, element(&refused, "Code").unwrap()), is(403, "AccessDenied"));
-    let rules = text(&bucket.get("/photos?cors", &[]));
+    let rules = bucket.get("/photos?cors", &[]).text();
     for part in ["<ID>read</ID>", "https://*.example", "<MaxAgeSeconds>60<", "x-amz-*", ">POST<"] {
         assert!(rules.contains(part), "{part} in {rules}");
     }

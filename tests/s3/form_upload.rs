@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tests::signed::{amz_date, policy_signed_by_v2, signed_policy};
 use tests::{Connection, Response};
 
-use crate::bucket::{Bucket, element, is, text};
+use crate::bucket::{Bucket, element, is};
 
 const BOUNDARY: &str = "form-boundary";
 
@@ -82,7 +82,7 @@ impl Form {
 
     fn refusal(&self, bucket: &Bucket) -> (u16, String) {
         let answer = self.send(bucket);
-        (answer.status, element(&answer, "Code").unwrap_or_else(|| text(&answer)))
+        (answer.status, element(&answer, "Code").unwrap_or_else(|| answer.text()))
     }
 }
 
@@ -109,11 +109,11 @@ fn post_object_stores_a_file_with_its_fields() {
     }
     form.fields.push(("x-ignore-this".to_owned(), "anything".to_owned()));
     let stored = form.send(&bucket);
-    assert_eq!((stored.status, text(&stored)), (204, String::new()));
+    assert_eq!((stored.status, stored.text()), (204, String::new()));
     assert_eq!(stored.header("etag"), "\"5d41402abc4b2a76b9719d911017c592\"");
     assert!(stored.header("location").ends_with("/photos/up/a.txt"));
     let read = bucket.get("/photos/up/a.txt", &[("x-amz-checksum-mode", "ENABLED")]);
-    assert_eq!((read.status, text(&read)), (200, "hello".to_owned()));
+    assert_eq!((read.status, read.text()), (200, "hello".to_owned()));
     for (name, value) in [
         ("content-type", "text/x-thing"),
         ("cache-control", "max-age=9"),
@@ -144,7 +144,7 @@ fn post_object_success_action_decides_the_response() {
         let mut form = Form::new(&bucket, "a b.txt");
         form.field("success_action_status", status);
         let stored = form.send(&bucket);
-        assert_eq!(stored.status, expected, "{status}: {}", text(&stored));
+        assert_eq!(stored.status, expected, "{status}: {}", stored.text());
         if expected == 201 {
             assert_eq!(element(&stored, "Bucket").as_deref(), Some("photos"));
             assert_eq!(element(&stored, "Key").as_deref(), Some("a b.txt"));
@@ -227,7 +227,7 @@ fn post_object_requires_upload_scope_and_key_folder() {
         form.remove("x-amz-credential");
         form.field("x-amz-credential", &credential);
         let answer = form.send(&bucket);
-        assert_eq!(answer.status, status, "{arguments:?} {key}: {}", text(&answer));
+        assert_eq!(answer.status, status, "{arguments:?} {key}: {}", answer.text());
     }
 }
 
@@ -240,7 +240,7 @@ fn post_object_accepts_policies_signed_by_version_2() {
     let key_id = bucket.place.keys.id.clone();
     form.fields.push(("AWSAccessKeyId".to_owned(), key_id));
     assert_eq!(form.send(&bucket).status, 204);
-    assert_eq!(text(&bucket.get("/photos/a.txt", &[])), "hello");
+    assert_eq!(bucket.get("/photos/a.txt", &[]).text(), "hello");
     form.secret.push('x');
     assert_eq!(form.refusal(&bucket), is(403, "SignatureDoesNotMatch"));
     form.fields.retain(|(name, _)| name == "key");
@@ -264,7 +264,7 @@ fn forms_without_a_policy_get_the_reply_of_the_native_api() {
         ),
     ] {
         let answer = send(&bucket, &body);
-        assert_eq!(answer.status, 401, "{}", text(&answer));
-        assert!(text(&answer).contains("missing_api_key"), "{}", text(&answer));
+        assert_eq!(answer.status, 401, "{}", answer.text());
+        assert!(answer.text().contains("missing_api_key"), "{}", answer.text());
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tests::commands::{require_program, run};
+use tests::commands::{done, require_program, run};
 
-use crate::place::{Place, aws, bytes, client, done};
+use crate::place::{Place, aws, bytes, client};
 
 /// An nginx in front of the server.
 struct Nginx {

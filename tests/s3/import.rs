@@ -8,10 +8,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tests::commands::{require_program, run};
+use tests::commands::{done, require_program, run};
 use tests::{DataFolder, ServerProcess};
 
-use crate::place::{Keys, Place, client, done, files, make_files};
+use crate::place::{Keys, Place, client, files, make_files};
 
 /// Builds the command that imports the objects under a prefix of the bucket `photos` of one server into another one.
 fn import(from: &Place, to: &DataFolder, prefix: &str) -> Command {
@@ -32,15 +32,8 @@ fn import(from: &Place, to: &DataFolder, prefix: &str) -> Command {
 }
 
 fn report(command: &mut Command) -> Value {
-    let ran = run(command);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = done(command);
     serde_json::from_str(&ran.stdout).unwrap()
-}
-
-fn exported(data: &DataFolder, name: &str) -> std::path::PathBuf {
-    let out = data.parent().join(name);
-    data.done(&["export", "--bucket", "photos", "--to", &format!("{}/", out.display())]);
-    out
 }
 
 fn filled(count: usize) -> (Place, std::path::PathBuf) {
@@ -59,7 +52,7 @@ fn s3_import_is_byte_exact_and_idempotent() {
     let first = report(&mut import(&place, &to, ""));
     println!("2500 files in {:?}", began.elapsed());
     assert_eq!((&first["importedCount"], &first["refused"]["count"]), (&2_500.into(), &0.into()));
-    assert!(files(&here) == files(&exported(&to, "out")));
+    assert!(files(&here) == files(&to.export_files("out")));
     let again = report(&mut import(&place, &to, ""));
     assert_eq!((&again["importedCount"], &again["unchangedCount"]), (&0.into(), &2_500.into()));
     // The prefix limits the import.
@@ -67,7 +60,7 @@ fn s3_import_is_byte_exact_and_idempotent() {
     let some = report(&mut import(&place, &to, "Album%203/"));
     let expected = files(&here.join("Album 3"));
     assert_eq!(some["importedCount"], expected.len());
-    assert!(files(&exported(&to, "out").join("Album 3")) == expected);
+    assert!(files(&to.export_files("out").join("Album 3")) == expected);
 }
 
 #[test]
@@ -85,7 +78,7 @@ fn s3_import_resumes_after_kill_without_duplicates() {
                 ["importedCount", "unchangedCount"].map(|count| rest[count].as_u64().unwrap());
             println!("with a server: {with_server}, after {after:?}: new {new}, there {old}");
             assert_eq!(new + old, 3_000);
-            assert!(files(&here) == files(&exported(&to, "out")));
+            assert!(files(&here) == files(&to.export_files("out")));
             match (is_done, old) {
                 (true, _) => after /= 2,
                 (false, 0) => after = after * 3 / 2,

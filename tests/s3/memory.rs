@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::place::{Place, aws, bytes, client, done};
+use crate::place::{Place, aws, bytes, client};
+use tests::commands::done;
 
 const MIB: usize = 1 << 20;
 

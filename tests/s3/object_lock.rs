@@ -3,10 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use tests::Response;
-use tests::commands::run;
-
-use crate::bucket::{Bucket, element, is, text, upload_parts};
+use crate::bucket::{Bucket, element, is, outcome, time_in, upload_parts, version_of};
 
 const LOCKED: &[(&str, &str)] = &[("x-amz-bucket-object-lock-enabled", "true")];
 const BYPASS: &[(&str, &str)] = &[("x-amz-bypass-governance-retention", "true")];
@@ -16,19 +13,6 @@ fn vault() -> Bucket {
     let mut bucket = Bucket::new();
     bucket.put("/vault", LOCKED, "");
     bucket
-}
-
-fn version_of(answer: &Response) -> String {
-    let id = answer.header("x-amz-version-id").to_owned();
-    assert!(!id.is_empty(), "{} {}", answer.status, text(answer));
-    id
-}
-
-/// A time so many seconds from now, as S3 writes it.
-fn in_seconds(seconds: u64) -> String {
-    let mut date = std::process::Command::new("date");
-    date.args(["-u", &format!("-d+{seconds} seconds"), "+%Y-%m-%dT%H:%M:%SZ"]);
-    run(&mut date).stdout.trim().to_owned()
 }
 
 fn retention(mode: &str, until: &str) -> String {
@@ -46,10 +30,6 @@ fn configuration(rule: &str) -> String {
     )
 }
 
-fn outcome(answer: &Response) -> (u16, String) {
-    (answer.status, element(answer, "Code").unwrap_or_default())
-}
-
 #[test]
 fn object_lock_requires_versioning_and_is_never_disabled() {
     let mut bucket = Bucket::new();
@@ -57,7 +37,7 @@ fn object_lock_requires_versioning_and_is_never_disabled() {
     let lock = "/photos?object-lock";
     assert_eq!(bucket.refusal("GET", lock, &[]), is(404, "ObjectLockConfigurationNotFoundError"));
     assert_eq!(outcome(&bucket.send("PUT", lock, &[], &days)), is(409, "InvalidBucketState"));
-    let until = in_seconds(60);
+    let until = time_in(60);
     let headers = [("x-amz-object-lock-mode", "GOVERNANCE"), (UNTIL, &*until)];
     assert_eq!(bucket.refusal("PUT", "/photos/a", &headers), is(400, "InvalidRequest"));
     let versions = |state: &str| {
@@ -83,7 +63,7 @@ const UNTIL: &str = "x-amz-object-lock-retain-until-date";
 #[test]
 fn compliance_retention_forbids_deletion_until_it_ends() {
     let mut bucket = vault();
-    let until = in_seconds(4);
+    let until = time_in(4);
     let headers = [("x-amz-object-lock-mode", "COMPLIANCE"), (UNTIL, &*until)];
     let id = version_of(&bucket.put("/vault/a", &headers, "kept"));
     let version = format!("/vault/a?versionId={id}");
@@ -96,15 +76,15 @@ fn compliance_retention_forbids_deletion_until_it_ends() {
     assert_eq!(bucket.refusal("DELETE", &version, BYPASS), is(403, "AccessDenied"));
     let change = format!("/vault/a?retention&versionId={id}");
     for wanted in [
-        retention("COMPLIANCE", &in_seconds(1)),
-        retention("GOVERNANCE", &in_seconds(60)),
+        retention("COMPLIANCE", &time_in(1)),
+        retention("GOVERNANCE", &time_in(60)),
         "<Retention></Retention>".to_owned(),
     ] {
         let refused = bucket.send("PUT", &change, BYPASS, &wanted);
         assert_eq!(outcome(&refused), is(403, "AccessDenied"), "{wanted}");
     }
     sleep(Duration::from_secs(5));
-    assert_eq!(text(&bucket.get(&version, &[])), "kept");
+    assert_eq!(bucket.get(&version, &[]).text(), "kept");
     assert_eq!(bucket.send("DELETE", &version, &[], "").status, 204);
     assert_eq!(bucket.refusal("GET", &version, &[]), is(404, "NoSuchVersion"));
 }
@@ -114,14 +94,14 @@ fn governance_retention_is_bypassed_by_keys_that_manage() {
     let mut bucket = vault();
     let id = version_of(&bucket.put("/vault/a", &[], "1"));
     let change = "/vault/a?retention";
-    let long = in_seconds(3_600);
+    let long = time_in(3_600);
     bucket.put(change, &[], &retention("GOVERNANCE", &long));
     assert_eq!(version_of(&bucket.get("/vault/a", &[])), id, "the version keeps its id");
     let shown = bucket.get(change, &[]);
     assert_eq!(element(&shown, "Mode").as_deref(), Some("GOVERNANCE"));
-    let shorter = retention("GOVERNANCE", &in_seconds(60));
+    let shorter = retention("GOVERNANCE", &time_in(60));
     assert_eq!(outcome(&bucket.send("PUT", change, &[], &shorter)), is(403, "AccessDenied"));
-    bucket.put(change, &[], &retention("GOVERNANCE", &in_seconds(7_200)));
+    bucket.put(change, &[], &retention("GOVERNANCE", &time_in(7_200)));
     bucket.put(change, BYPASS, &shorter);
     let version = format!("/vault/a?versionId={id}");
     let scopes = ["--scope", "read", "--scope", "upload", "--scope", "delete"];
@@ -136,7 +116,7 @@ fn governance_retention_is_bypassed_by_keys_that_manage() {
     let many = bucket.send("POST", "/vault?delete", &[], &delete);
     assert_eq!((many.status, element(&many, "Code").as_deref()), (200, Some("AccessDenied")));
     let many = bucket.send("POST", "/vault?delete", BYPASS, &delete);
-    assert!(text(&many).contains("<Deleted>"), "{}", text(&many));
+    assert!(many.text().contains("<Deleted>"), "{}", many.text());
 }
 
 #[test]
@@ -177,7 +157,7 @@ fn default_retention_applies_to_all_kinds_of_uploads() {
         assert_eq!(bucket.refusal("DELETE", &version, BYPASS), is(403, "AccessDenied"), "{key}");
     }
     // A version that brings its own retention keeps that.
-    let until = in_seconds(60);
+    let until = time_in(60);
     let headers = [("x-amz-object-lock-mode", "GOVERNANCE"), (UNTIL, &*until)];
     let head = bucket.put("/vault/own", &headers, "1");
     let version = format!("/vault/own?versionId={}", version_of(&head));
@@ -195,13 +175,13 @@ fn buckets_with_object_lock_are_deleted_only_when_empty() {
     let forced = bucket.place.data.run(&["account", "delete", "ann", "--force"]);
     assert!(forced.code != 0 && forced.stderr.contains("is not empty"), "{forced:?}");
     assert_eq!(bucket.send("HEAD", "/photos", &[], "").status, 200, "other buckets are deleted");
-    assert_eq!(text(&bucket.get(&format!("/vault/a?versionId={id}"), &[])), "1");
+    assert_eq!(bucket.get(&format!("/vault/a?versionId={id}"), &[]).text(), "1");
 }
 
 #[test]
 fn invalid_locks_of_new_objects_are_rejected() {
     let mut bucket = vault();
-    let (until, past) = (in_seconds(60), "2020-01-01T00:00:00Z");
+    let (until, past) = (time_in(60), "2020-01-01T00:00:00Z");
     for headers in [
         &[("x-amz-object-lock-mode", "GOVERNANCE")][..],
         &[(UNTIL, &*until)],

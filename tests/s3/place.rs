@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use tests::commands::{Ran, missing, run, without_settings};
+use tests::commands::{missing, without_settings};
 use tests::{DataFolder, ServerProcess};
 
 /// A server, and its signing keys.
@@ -53,9 +53,7 @@ impl Place {
         let config = "[default]\ns3 =\n    signature_version = s3v4\n";
         fs::create_dir(data.parent().join(".aws")).unwrap();
         fs::write(data.parent().join(".aws/config"), config).unwrap();
-        let mut command = data.command(&["serve", "--listen", "127.0.0.1:0"]);
-        command.env("TRUG_PLAN_RATES", "false").envs(settings.iter().copied());
-        let server = ServerProcess::start(&mut command);
+        let server = data.serve_with_env(&[&[("TRUG_PLAN_RATES", "false")], settings].concat());
         Self { data, server, keys }
     }
 
@@ -85,12 +83,6 @@ pub(crate) fn client(program: &Path, keys: &Keys, home: &Path) -> Command {
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .env("NO_PROXY", "*");
     command
-}
-
-pub(crate) fn done(command: &mut Command) -> Ran {
-    let ran = run(command);
-    assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
-    ran
 }
 
 /// Creates a folder of so many files, in folders, with realistic names.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use tests::commands::require_program;
+use tests::commands::{done, require_program};
 
-use crate::place::{Place, bytes, client, done, files, make_files};
+use crate::place::{Place, bytes, client, files, make_files};
 
 fn rclone(place: &Place) -> Command {
     let config = place.temp_path("rclone.conf");

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use tests::commands::require_program;
+use tests::commands::{done, require_program};
 
-use crate::place::{Place, bytes, client, done, files, make_files};
+use crate::place::{Place, bytes, client, files, make_files};
 
 #[test]
 #[ignore = "needs restic"]

@@ -1,6 +1,6 @@
 //! Raw statuses and headers of the gateway, which SDKs hide: the interface for caches, proxies and other SDKs.
 
-use crate::bucket::{Bucket, element, is, signed, text, upload_parts};
+use crate::bucket::{Bucket, element, is, signed, upload_parts};
 
 /// `hello`, as MD5.
 const HELLO: &str = "\"5d41402abc4b2a76b9719d911017c592\"";
@@ -38,7 +38,7 @@ fn conditional_and_range_reads_return_304_206_412_416() {
         }
     }
     let range = bucket.get("/photos/a.txt", &[("range", "bytes=1-2")]);
-    assert_eq!((range.header("content-range"), text(&range)), ("bytes 1-2/5", "el".to_owned()));
+    assert_eq!((range.header("content-range"), range.text()), ("bytes 1-2/5", "el".to_owned()));
     assert_eq!(bucket.get("/photos/a.txt?versionId=null", &[]).status, 200);
 }
 
@@ -56,7 +56,7 @@ fn stored_headers_are_returned_by_s3_and_delivery() {
     ];
     bucket.put("/photos/a.bin", &sent, "\u{1f}\u{8b}");
     let copied = bucket.send("PUT", "/photos/b.bin", &[("x-amz-copy-source", "photos/a.bin")], "");
-    assert_eq!(copied.status, 200, "{}", text(&copied));
+    assert_eq!(copied.status, 200, "{}", copied.text());
     for address in ["/photos/a.bin", "/photos/b.bin"] {
         let head = bucket.send("HEAD", address, &[], "");
         for (name, value) in sent {
@@ -154,7 +154,7 @@ fn unsupported_parameters_are_rejected_and_store_nothing() {
             "{method} {address} {headers:?}"
         );
     }
-    assert_eq!(text(&bucket.get("/photos/a.txt", &[])), "hello");
+    assert_eq!(bucket.get("/photos/a.txt", &[]).text(), "hello");
     assert_eq!(bucket.send("HEAD", "/photos/b.txt", &[], "").status, 404);
 }
 
@@ -172,9 +172,9 @@ fn copy_conditions_apply_to_source_and_target() {
     ] {
         let headers = [("x-amz-copy-source", "photos/a.txt"), condition];
         let answer = bucket.send("PUT", "/photos/b.txt", &headers, "");
-        assert_eq!(answer.status, 412, "{condition:?}: {}", text(&answer));
+        assert_eq!(answer.status, 412, "{condition:?}: {}", answer.text());
     }
-    assert_eq!(text(&bucket.get("/photos/b.txt", &[])), "there");
+    assert_eq!(bucket.get("/photos/b.txt", &[]).text(), "there");
     let headers =
         [("x-amz-copy-source", "photos/a.txt"), ("x-amz-copy-source-if-match", &HELLO[1..33])];
     assert_eq!(bucket.send("PUT", "/photos/b.txt", &headers, "").status, 200);
@@ -187,10 +187,10 @@ fn multipart_conditions_part_reads_and_part_sizes() {
     let sent = [("x-amz-checksum-algorithm", "CRC32"), ("content-language", "de")];
     let (complete, body) = upload_parts(&mut bucket, "/photos/mp", &[&first, "tail"], &sent);
     let done = bucket.send("POST", &complete, &[("if-none-match", "*")], &body);
-    assert_eq!(done.status, 200, "{}", text(&done));
-    assert!(element(&done, "ChecksumCRC32").unwrap().ends_with("-2"), "{}", text(&done));
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert!(element(&done, "ChecksumCRC32").unwrap().ends_with("-2"), "{}", done.text());
     let part = bucket.get("/photos/mp?partNumber=2", &[]);
-    assert_eq!((part.status, text(&part)), (206, "tail".to_owned()));
+    assert_eq!((part.status, part.text()), (206, "tail".to_owned()));
     assert_eq!(part.header("x-amz-mp-parts-count"), "2");
     assert_eq!(part.header("content-range"), "bytes 5242880-5242883/5242884");
     assert_eq!(part.header("content-language"), "de");
@@ -201,10 +201,10 @@ fn multipart_conditions_part_reads_and_part_sizes() {
         element(&attributes, "ObjectSize").as_deref(),
         Some("5242884"),
         "{}",
-        text(&attributes)
+        attributes.text()
     );
     assert_eq!(element(&attributes, "ETag").unwrap(), part.header("etag").trim_matches('"'));
-    assert_eq!(element(&attributes, "PartsCount").as_deref(), Some("2"), "{}", text(&attributes));
+    assert_eq!(element(&attributes, "PartsCount").as_deref(), Some("2"), "{}", attributes.text());
     // Over an existing object, and with a part that is too small.
     let (complete, body) = upload_parts(&mut bucket, "/photos/mp", &["tail"], &[]);
     let refused = bucket.send("POST", &complete, &[("if-none-match", "*")], &body);
@@ -267,7 +267,7 @@ fn copy_source_outside_the_scope_of_the_key_is_rejected() {
             ("/bobs/../photos/none", 404),
         ] {
             let copied = bucket.send("PUT", &address, &[("x-amz-copy-source", source)], "");
-            assert_eq!(copied.status, status, "{address} {source}: {}", text(&copied));
+            assert_eq!(copied.status, status, "{address} {source}: {}", copied.text());
         }
     }
 }
@@ -296,12 +296,12 @@ fn nfc_and_nfd_keys_are_distinct() {
     assert_eq!(bucket.refusal("PUT", composed, &[]), is(400, "InvalidArgument"));
     assert_eq!(bucket.send("HEAD", composed, &[], "").status, 404);
     assert_eq!(bucket.send("DELETE", composed, &[], "").status, 204);
-    assert_eq!(text(&bucket.get(decomposed, &[])), "hello");
+    assert_eq!(bucket.get(decomposed, &[]).text(), "hello");
     let listed = bucket.get("/photos?list-type=2", &[]);
     assert_eq!(element(&listed, "Key").as_deref(), Some("e\u{301}.txt"));
     assert_eq!(bucket.send("DELETE", decomposed, &[], "").status, 204);
     bucket.put(composed, &[], "there");
-    assert_eq!(text(&bucket.get(composed, &[])), "there");
+    assert_eq!(bucket.get(composed, &[]).text(), "there");
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn list_buckets_is_paginated() {
         bucket.put(name, &[], "");
     }
     let first = bucket.get("/?max-buckets=2&prefix=page-", &[]);
-    assert!(text(&first).contains("page-a") && text(&first).contains("page-b"), "{}", text(&first));
+    assert!(first.text().contains("page-a") && first.text().contains("page-b"), "{}", first.text());
     let token = element(&first, "ContinuationToken").unwrap();
     let last = bucket.get(&format!("/?continuation-token={token}&prefix=page-"), &[]);
     assert_eq!(element(&last, "Name").as_deref(), Some("page-c"));
@@ -362,7 +362,7 @@ fn virtual_hosted_style_requests_are_served() {
     bucket.put("/photos/a.txt", &[], "hello");
     let mut connection = signed(&bucket.place).with_host("photos.localhost");
     let read = connection.send("GET", "/a.txt", &[], b"").unwrap();
-    assert_eq!((read.status, text(&read)), (200, "hello".to_owned()));
+    assert_eq!((read.status, read.text()), (200, "hello".to_owned()));
     let listed = connection.send("GET", "/?list-type=2", &[], b"").unwrap();
     assert_eq!(element(&listed, "Key").as_deref(), Some("a.txt"));
     let missing = connection.send("GET", "/none", &[], b"").unwrap();
@@ -390,7 +390,7 @@ fn signature_v2_is_rejected_in_xml() {
     let mut connection = tests::Connection::connect(bucket.place.server.address()).unwrap();
     let refused = connection.get("/photos/a?AWSAccessKeyId=a&Expires=9&Signature=b").unwrap();
     assert_eq!((refused.status, element(&refused, "Code").unwrap()), is(400, "InvalidRequest"));
-    assert!(element(&refused, "Message").unwrap().contains("Version 4"), "{}", text(&refused));
+    assert!(element(&refused, "Message").unwrap().contains("Version 4"), "{}", refused.text());
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn part_checksums_are_returned_by_listings_and_reads() {
     let listed = bucket.get(&complete.replace("?", "?max-parts=9&"), &[]);
     assert_eq!(element(&listed, "ChecksumAlgorithm").as_deref(), Some("CRC32"));
     assert_eq!(element(&listed, "ChecksumType").as_deref(), Some("COMPOSITE"));
-    assert_eq!(element(&listed, "ChecksumCRC32").as_deref(), Some("NhCmhg=="), "{}", text(&listed));
+    assert_eq!(element(&listed, "ChecksumCRC32").as_deref(), Some("NhCmhg=="), "{}", listed.text());
     let done = bucket.send("POST", &complete, &[], &body);
     let checksum = element(&done, "ChecksumCRC32").unwrap();
     assert!(checksum.ends_with("-1"), "{checksum}");
@@ -452,7 +452,7 @@ fn configuration_that_is_in_effect_can_be_set_and_no_other() {
         ("/photos?requestPayment", payer("Requester"), 501),
     ] {
         let answer = bucket.send("PUT", address, &[], &body);
-        assert_eq!(answer.status, status, "{address} {body}: {}", text(&answer));
+        assert_eq!(answer.status, status, "{address} {body}: {}", answer.text());
         let mut reader = bucket.with_key(&["--scope", "read"]);
         assert_eq!(reader.send("PUT", address, &[], body.as_bytes()).unwrap().status, 403);
     }

@@ -2,7 +2,7 @@
 
 use tests::Response;
 
-use crate::bucket::{Bucket, element, is, text, upload_parts};
+use crate::bucket::{Bucket, is, outcome, upload_parts};
 
 const ADDRESS: &str = "/photos/a.txt?tagging";
 
@@ -15,18 +15,14 @@ fn body_of(tags: &[(&str, &str)]) -> String {
 
 /// `key=value` of each tag of a response.
 fn tags_in(answer: &Response) -> Vec<String> {
-    assert_eq!(answer.status, 200, "{}", text(answer));
-    let body = text(answer);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let body = answer.text();
     let between = |text: &str, name: &str| {
         let rest = text.split_once(&format!("<{name}>")).unwrap().1;
         rest.split_once("</").unwrap().0.to_owned()
     };
     let tags = body.split("<Tag>").skip(1);
     tags.map(|tag| format!("{}={}", between(tag, "Key"), between(tag, "Value"))).collect()
-}
-
-fn refusal(answer: &Response) -> (u16, String) {
-    (answer.status, element(answer, "Code").unwrap_or_default())
 }
 
 #[test]
@@ -38,7 +34,7 @@ fn object_tags_are_replaced_without_changing_the_object() {
     bucket.put(ADDRESS, &[], &body_of(&[("who", "ann"), ("at", "sea")]));
     assert_eq!(tags_in(&bucket.get(ADDRESS, &[])), ["at=sea", "who=ann"]);
     let read = bucket.get("/photos/a.txt", &[]);
-    assert_eq!((read.header("x-amz-tagging-count"), text(&read)), ("2", "hello".to_owned()));
+    assert_eq!((read.header("x-amz-tagging-count"), read.text()), ("2", "hello".to_owned()));
     assert_eq!(read.header("etag"), put.header("etag"));
     assert_eq!(read.header("x-amz-meta-a"), "b");
     assert_eq!(read.header("content-type"), "application/x-thing");
@@ -53,7 +49,7 @@ fn object_tags_are_replaced_without_changing_the_object() {
         assert_eq!(missing, is(404, "NoSuchKey"), "{method}");
     }
     let missing = bucket.send("PUT", "/photos/none?tagging", &[], &body_of(&[("a", "b")]));
-    assert_eq!(refusal(&missing), is(404, "NoSuchKey"));
+    assert_eq!(outcome(&missing), is(404, "NoSuchKey"));
 }
 
 #[test]
@@ -67,17 +63,17 @@ fn invalid_tag_sets_are_rejected_and_change_nothing() {
         [&many[..], &[(&long, "")], &[("a", "1"), ("a", "2")], &[("aws:a", "1")], &[("", "a")]]
     {
         let refused = bucket.send("PUT", ADDRESS, &[], &body_of(tags));
-        assert_eq!(refusal(&refused), is(400, "InvalidTag"), "{tags:?}");
+        assert_eq!(outcome(&refused), is(400, "InvalidTag"), "{tags:?}");
     }
     let longest = "v".repeat(256);
     let keys: Vec<_> = (0..10).map(|at| format!("{at:0>128}")).collect();
     let most: Vec<_> = keys.iter().map(|key| (&**key, &*longest)).collect();
     for (header, code) in [("a=1&a=2", "InvalidTag"), ("a=%ff", "InvalidArgument")] {
         let refused = bucket.send("PUT", "/photos/a.txt", &[("x-amz-tagging", header)], "other");
-        assert_eq!(refusal(&refused), is(400, code), "{header}");
+        assert_eq!(outcome(&refused), is(400, code), "{header}");
     }
     assert_eq!(tags_in(&bucket.get(ADDRESS, &[])), ["a=1"]);
-    assert_eq!(text(&bucket.get("/photos/a.txt", &[])), "hello");
+    assert_eq!(bucket.get("/photos/a.txt", &[]).text(), "hello");
     bucket.put(ADDRESS, &[], &body_of(&most));
     assert_eq!(tags_in(&bucket.get(ADDRESS, &[])).len(), 10);
 }
@@ -92,7 +88,7 @@ fn uploads_set_tags_and_copies_follow_the_tagging_directive() {
     assert_eq!(tags_in(&bucket.get("/photos/copy?tagging", &[])), ["bar=", "foo=bar"]);
     let tags = ("x-amz-tagging", "new=1");
     let refused = bucket.send("PUT", "/photos/copy", &[source, tags], "");
-    assert_eq!(refusal(&refused), is(400, "InvalidArgument"));
+    assert_eq!(outcome(&refused), is(400, "InvalidArgument"));
     let replace = ("x-amz-tagging-directive", "REPLACE");
     bucket.put("/photos/copy", &[source, tags, replace], "");
     assert_eq!(tags_in(&bucket.get("/photos/copy?tagging", &[])), ["new=1"]);
@@ -130,7 +126,7 @@ fn bucket_tags_are_set_read_and_deleted() {
     assert!(bucket.send("PUT", address, &[], &tags).status < 300);
     assert_eq!(tags_in(&bucket.get(address, &[])), ["cost=7", "team=web"]);
     let refused = bucket.send("PUT", address, &[], &body_of(&[("a", "1"), ("a", "2")]));
-    assert_eq!(refusal(&refused), is(400, "InvalidTag"));
+    assert_eq!(outcome(&refused), is(400, "InvalidTag"));
     let mut reader = bucket.with_key(&["--scope", "read"]);
     assert_eq!(reader.send("GET", address, &[], b"").unwrap().status, 200);
     assert_eq!(reader.send("PUT", address, &[], tags.as_bytes()).unwrap().status, 403);

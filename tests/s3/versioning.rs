@@ -1,9 +1,9 @@
 //! Versions of objects: what keeps them, what removes them, and where they count.
 
 use serde_json::Value;
-use tests::{Connection, Response};
+use tests::Connection;
 
-use crate::bucket::{Bucket, element, is, text, upload_parts};
+use crate::bucket::{Bucket, element, is, upload_parts, version_of};
 
 fn configure(bucket: &mut Bucket, state: &str) {
     let body =
@@ -18,17 +18,11 @@ fn versioned() -> Bucket {
     bucket
 }
 
-fn version_of(answer: &Response) -> String {
-    let id = answer.header("x-amz-version-id").to_owned();
-    assert!(!id.is_empty(), "{} {}", answer.status, text(answer));
-    id
-}
-
 /// Key, version, `latest` or `older`, and `marker` of a delete marker, in the order of the listing of each kind.
 fn listed(bucket: &mut Bucket, query: &str) -> Vec<String> {
     let answer = bucket.get(&format!("/photos?{query}"), &[]);
-    assert_eq!(answer.status, 200, "{}", text(&answer));
-    let body = text(&answer);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let body = answer.text();
     let between = |text: &str, name: &str| {
         let rest = text.split_once(&format!("<{name}>")).unwrap().1;
         rest.split_once("</").unwrap().0.to_owned()
@@ -46,7 +40,7 @@ fn listed(bucket: &mut Bucket, query: &str) -> Vec<String> {
 
 fn read(bucket: &mut Bucket, address: &str) -> (u16, String) {
     let answer = bucket.get(address, &[]);
-    (answer.status, text(&answer))
+    (answer.status, answer.text())
 }
 
 #[test]
@@ -85,10 +79,10 @@ fn overwritten_versions_stay_readable_by_id() {
     let second = version_of(&bucket.put("/photos/a%20b!", &[("x-amz-meta-n", "2")], "second"));
     assert_ne!(first, second);
     let answer = bucket.get("/photos/a%20b!", &[]);
-    assert_eq!((text(&answer), version_of(&answer)), ("second".into(), second.clone()));
+    assert_eq!((answer.text(), version_of(&answer)), ("second".into(), second.clone()));
     let answer =
         bucket.get(&format!("/photos/a%20b!?versionId={first}"), &[("range", "bytes=1-2")]);
-    assert_eq!((answer.status, text(&answer)), (206, "ir".into()));
+    assert_eq!((answer.status, answer.text()), (206, "ir".into()));
     assert_eq!((version_of(&answer), answer.header("x-amz-meta-n")), (first.clone(), "1"));
     let head = bucket.send("HEAD", &format!("/photos/a%20b!?versionId={second}"), &[], "");
     assert_eq!((head.status, version_of(&head)), (200, second.clone()));
@@ -141,7 +135,7 @@ fn delete_markers_are_created_and_their_removal_restores() {
         assert_eq!(bucket.get("/photos/a", &[]).status, status);
     }
     let back = bucket.get("/photos/a", &[]);
-    assert_eq!((version_of(&back), text(&back)), (first, "first".into()));
+    assert_eq!((version_of(&back), back.text()), (first, "first".into()));
     let never = bucket.send("DELETE", "/photos/never", &[], "");
     assert_eq!(never.header("x-amz-delete-marker"), "true");
 }
@@ -159,7 +153,7 @@ fn removing_the_current_version_promotes_the_next() {
     assert_eq!((removed.status, removed.header("x-amz-delete-marker")), (204, ""));
     assert_eq!(version_of(&removed), ids[2]);
     let now = bucket.get("/photos/a", &[]);
-    assert_eq!((text(&now), version_of(&now)), ("2".into(), ids[1].clone()));
+    assert_eq!((now.text(), version_of(&now)), ("2".into(), ids[1].clone()));
     assert_eq!(now.header("last-modified"), modified);
     // One of the middle goes without an effect on the others, and one that is gone goes again.
     for _ in 0..2 {
@@ -207,7 +201,7 @@ fn multi_delete_marks_and_removes_versions() {
          <Object><Key>b</Key></Object><Object><Key>c</Key></Object></Delete>"
     );
     let answer = bucket.send("POST", "/photos?delete", &[], &body);
-    let xml = text(&answer);
+    let xml = answer.text();
     assert_eq!(answer.status, 200, "{xml}");
     assert_eq!(xml.matches("<DeleteMarker>true</DeleteMarker>").count(), 2, "{xml}");
     assert_eq!(xml.matches("<DeleteMarkerVersionId>").count(), 2, "{xml}");
@@ -252,7 +246,7 @@ fn version_listing_pages_by_key_and_version_markers() {
         assert_eq!(paged, all, "pages of {page}");
     }
     let groups = bucket.get("/photos?delimiter=%2F&versions", &[]);
-    assert!(text(&groups).contains("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>"));
+    assert!(groups.text().contains("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>"));
     assert_eq!(listed(&mut bucket, "delimiter=%2F&versions").len(), 10);
     assert_eq!(listed(&mut bucket, "prefix=a%2F&versions").len(), 6);
     assert_eq!(listed(&mut bucket, "key-marker=a%2Fx&versions").len(), 6);
@@ -279,7 +273,7 @@ fn copies_tags_and_parts_know_versions() {
     for id in [&first, &current] {
         let address = format!("/photos/a?tagging&versionId={id}");
         assert_eq!(version_of(&bucket.put(&address, &[], tags)), *id);
-        assert!(text(&bucket.get(&address, &[])).contains("<Value>v</Value>"));
+        assert!(bucket.get(&address, &[]).text().contains("<Value>v</Value>"));
     }
     assert_eq!(version_of(&bucket.get("/photos/a", &[])), current, "tags make no version");
     assert_eq!(listed(&mut bucket, "prefix=a&versions").len(), 3);
@@ -299,7 +293,7 @@ fn native_writes_keep_versions_and_never_show_them() {
     let first = version_of(&bucket.put("/photos/a.txt", &[], "first"));
     bucket.put("/photos/a.txt", &[], "second");
     let deleted = native.send("DELETE", "/photos/a.txt", &auth, b"").unwrap();
-    assert_eq!(deleted.status, 200, "{}", text(&deleted));
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
     assert_eq!(native.send("GET", "/photos/a.txt", &auth, b"").unwrap().status, 404);
     assert_eq!(read(&mut bucket, &format!("/photos/a.txt?versionId={first}")).1, "first");
     assert_eq!(listed(&mut bucket, "versions").len(), 3);
@@ -307,11 +301,11 @@ fn native_writes_keep_versions_and_never_show_them() {
     let body = br#"{"from":"m.txt","to":"n.txt"}"#;
     let json = [auth[0], ("content-type", "application/json")];
     let moved = native.send("POST", "/api/buckets/photos/move", &json, body).unwrap();
-    assert_eq!(moved.status, 200, "{}", text(&moved));
+    assert_eq!(moved.status, 200, "{}", moved.text());
     assert_eq!(listed(&mut bucket, "prefix=m&versions").len(), 2, "the object and a marker");
     assert_eq!(listed(&mut bucket, "prefix=n&versions").len(), 1);
     let listing = native.send("GET", "/api/list-objects?bucketName=photos", &auth, b"").unwrap();
-    let listing = text(&listing);
+    let listing = listing.text();
     assert!(listing.contains("n.txt") && !listing.contains("m.txt") && !listing.contains("a.txt"));
     for address in ["/trug.versions/photos/a.txt", "/api/list-objects?bucketName=trug.versions"] {
         assert_eq!(native.send("GET", address, &auth, b"").unwrap().status, 404, "{address}");

@@ -88,13 +88,6 @@ impl Client {
         self.send(Method::POST, path, &headers, Body::from(body)).await
     }
 
-    /// Uploads one file, which must be stored.
-    pub async fn put(&self, path: &str, file_name: &str, bytes: &[u8]) -> Value {
-        let reply = self.upload(path, Form::new().file("file", file_name, None, bytes)).await;
-        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text());
-        reply.json()
-    }
-
     pub async fn send(
         &self,
         method: Method,

@@ -52,6 +52,13 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
+/// Runs a command, which must succeed.
+pub fn done(command: &mut Command) -> Ran {
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
+    ran
+}
+
 /// Fails the test when a program that it needs in addition to trug is not installed.
 pub fn require_program(program: &str, version: &str) {
     if Command::new(program).arg(version).output().is_err() {
@@ -118,9 +125,7 @@ impl DataFolder {
 
     /// Runs a command, which must succeed.
     pub fn done(&self, words: &[&str]) -> Ran {
-        let ran = self.run(words);
-        assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
-        ran
+        done(&mut self.command(words))
     }
 
     /// Runs a command, which must succeed, and parses its `--json` output.

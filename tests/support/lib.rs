@@ -6,6 +6,7 @@ pub mod client;
 pub mod commands;
 pub mod connection;
 pub mod file_host;
+pub mod fixtures;
 pub mod form;
 pub mod held_body;
 pub mod open_metrics;

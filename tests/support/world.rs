@@ -2,10 +2,9 @@
 //!
 //! Guarantees: two worlds of one seed behave identically. Non-goals: sockets and sleeps.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use catalog::{Actor, BucketKind, Password, PasswordHash, Plan, Role};
+use catalog::{BucketKind, Plan, Role};
 use engine::clock::{Clock, SimClock};
 use engine::disk::faults::PathPattern;
 use engine::disk::sim::SimDisk;
@@ -15,12 +14,12 @@ use protocol::public_url::PublicUrl;
 use server::dispatch::HttpService;
 use server::management::{
     AccountSettings, AdminRequest, AdminResponse, ApiKeyIssuedView, ApiKeySettings, BucketOwner,
-    BucketSettings, execute,
+    BucketSettings,
 };
 use service::config::Config;
 use service::state::AppState;
 
-use crate::Client;
+use crate::{Client, fixtures};
 
 /// Initial time of every world: 2026-01-31T12:00:00Z.
 pub const BEGINNING_MS: u64 = 1_769_860_800_000;
@@ -124,12 +123,7 @@ impl World {
 
     /// Creates an account with the role `user` on the plan `Free`; returns its id.
     pub fn account(&self, name: &str) -> String {
-        let (role, plan) = (Some(Role::User), Some(Plan::Free));
-        let settings = AccountSettings { role, plan, ..AccountSettings::default() };
-        match self.manage(AdminRequest::CreateAccount { name: name.into(), settings }) {
-            AdminResponse::Account(account) => account.id,
-            other => panic!("an account was to be made, not {other:?}"),
-        }
+        fixtures::create_account(&self.state, name, Role::User, Plan::Free)
     }
 
     pub fn edit_account(&self, account: &str, settings: AccountSettings) {
@@ -139,17 +133,13 @@ impl World {
     /// Creates an operator; returns a client with a key of full access.
     pub fn operator(&self) -> Client {
         self.account("op");
-        let role = Some(Role::Operator);
-        self.edit_account("op", AccountSettings { role, ..AccountSettings::default() });
+        self.make_operator("op");
         self.client_of("op", ApiKeySettings::default())
     }
 
     /// Sets the password of an account.
     pub fn set_password(&self, account: &str, password: &str) {
-        let password = Password::new_checked(password).expect("the password may be chosen");
-        let password =
-            PasswordHash::from_password(&password, &*self.state.rng).expect("it is hashed");
-        self.manage(AdminRequest::SetPassword { account: account.into(), password });
+        fixtures::set_password(&self.state, account, password);
     }
 
     pub fn bucket(&self, account: &str, name: &str, settings: BucketSettings) {
@@ -173,17 +163,12 @@ impl World {
     }
 
     pub fn api_key(&self, account: &str, settings: ApiKeySettings) -> ApiKeyIssuedView {
-        match self.manage(AdminRequest::CreateApiKey { account: account.into(), settings }) {
-            AdminResponse::ApiKeyIssued(issued) => issued,
-            other => panic!("a key was to be issued, not {other:?}"),
-        }
+        fixtures::create_key(&self.state, account, settings)
     }
 
     /// Sends a management request as the operator.
     pub fn manage(&self, request: AdminRequest) -> AdminResponse {
-        let (store, catalog) = (&self.state.store, self.state.catalog.acting_as(Actor::operator()));
-        execute(store, &catalog, request, &mut |_| ControlFlow::Continue(()))
-            .expect("the operator's request is done")
+        fixtures::manage(&self.state, request)
     }
 
     /// Returns the segment that commits write to, of a log with one segment: a fault there hits commits, and not the

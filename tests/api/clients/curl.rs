@@ -1,6 +1,7 @@
 //! curl: clients 4.6. The real one runs in the examples of `server/API.md`.
 
 use super::{Service, WEBP};
+use tests::fixtures::path_of;
 
 #[tokio::test]
 async fn curl_form_with_escaped_names_is_accepted() {
@@ -31,8 +32,7 @@ async fn curl_form_with_escaped_names_is_accepted() {
 async fn put(framing: &str, body: &[u8]) {
     let service = Service::start().await;
     let reply = service.client.get("/photos/presigned/a.webp").await.json();
-    let address = reply["presignedUrl"].as_str().unwrap();
-    let target = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let target = &path_of(&reply["presignedUrl"]);
     let request = format!(
         "PUT {target} HTTP/1.1\n\
          Host: cdn.example.com\n\

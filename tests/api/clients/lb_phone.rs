@@ -2,6 +2,7 @@
 //! the token comes from the game's server.
 
 use serde_json::Value;
+use tests::fixtures::path_of;
 
 use super::browser::{END, FORM, nui, one_file, part};
 use super::fxserver::get;
@@ -87,8 +88,7 @@ async fn lb_phone_fivemanage_and_qbox_templates_fetch_url_and_post() {
         let reply = service.request(&get(line, credential), b"").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let reply = reply.json();
-        let address = field(&reply, "data.presignedUrl").as_str().unwrap();
-        let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+        let path = &path_of(field(&reply, "data.presignedUrl"));
         // Fivemanage's gets a field with metadata of the picture, before or after the file.
         let metadata = part("name=\"metadata\"", "", "{\"name\":\"photo\",\"description\":\"x\"}");
         let file = part("name=\"file\"; filename=\"photo.webp\"", "image/webp", "<content>");
@@ -113,13 +113,13 @@ async fn lb_phone_presigned_template_puts_bytes() {
     for (name, kind, content, stored) in MEDIA {
         let line = format!("/phone/presigned/calls/{name}?expiresIn=60");
         let reply = service.request(&get(&line, "<key>"), b"").await.json();
-        let address = field(&reply, "presignedUrl").as_str().unwrap();
-        let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+        let address = field(&reply, "presignedUrl");
+        let path = path_of(address);
         let put = nui(&format!("PUT {path}"), "", kind, "<content>");
         let reply = service.request(&put, content).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert!(reply.header("etag").starts_with('"'));
-        let (public, _) = address.split_once('?').unwrap();
+        let (public, _) = address.as_str().unwrap().split_once('?').unwrap();
         service.check_link(&public.into(), content, stored).await;
     }
 }

@@ -1,6 +1,7 @@
 //! Node's own `fetch` (undici): clients 4.6.
 
 use super::{PNG, Service, WEBM, WEBP};
+use tests::fixtures::path_of;
 
 fn head(line: &str, kind: &str) -> String {
     format!(
@@ -73,8 +74,7 @@ async fn node_text_body_is_not_a_form() {
 async fn node_bytes_are_put_to_presigned_url() {
     let service = Service::start().await;
     let reply = service.client.get("/photos/presigned/a.png").await.json();
-    let address = reply["presignedUrl"].as_str().unwrap();
-    let line = format!("PUT {}", address.strip_prefix(tests::world::PUBLIC_URL).unwrap());
+    let line = format!("PUT {}", path_of(&reply["presignedUrl"]));
     let request = head(&line, "image/png") + "<content>";
     assert_eq!(service.upload(&request, PNG, "url", "image/png").await, "a.png");
 }

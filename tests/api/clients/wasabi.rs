@@ -3,13 +3,13 @@
 use super::browser::{FORM, nui, one_file};
 use super::fxserver::get;
 use super::{PNG, Service, field};
+use tests::fixtures::path_of;
 
 #[tokio::test]
 async fn wasabi_image_is_put_raw() {
     let service = Service::start().await;
     let reply = service.request(&get("/photos/presigned/mdt/1.png", "<key>"), b"").await.json();
-    let address = field(&reply, "presignedUrl").as_str().unwrap();
-    let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let path = &path_of(field(&reply, "presignedUrl"));
     let put = nui(&format!("PUT {path}"), "", "image/png", "<content>");
     assert_eq!(service.upload(&put, PNG, "url", "image/png").await, "mdt/1.png");
     // Repeating the upload has the same result.
@@ -22,8 +22,7 @@ async fn wasabi_form_is_posted_to_a_token() {
     let service = Service::start().await;
     let reply =
         service.request(&get("/api/presigned-url?path=photos/mdt/", "<key>"), b"").await.json();
-    let address = field(&reply, "data.presignedUrl").as_str().unwrap();
-    let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let path = &path_of(field(&reply, "data.presignedUrl"));
     let post =
         nui(&format!("POST {path}"), "", FORM, &one_file("file", "mugshot.png", "image/png"));
     assert_eq!(service.upload(&post, PNG, "data.url", "image/png").await, "mdt/mugshot.png");

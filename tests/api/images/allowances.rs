@@ -4,7 +4,7 @@ use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use fuzz::synthetic_photo::{Encoding, SyntheticPhoto};
 use server::management::BucketSettings;
 use service::config::Config;
-use tests::{Client, Form, Reply, World};
+use tests::{Client, Reply, World};
 
 use super::png;
 use crate::tus::{append, begun};
@@ -154,8 +154,8 @@ async fn thumbnail_render_is_charged_to_its_bucket() {
 
 async fn check_repeatedly_rejected(client: &Client, code: &str) {
     for _ in 0..45 {
-        let form = Form::new().file("file", "a.png", None, &png(400, 300));
-        client.upload("/photos/?thumbnail", form).await.check_error(507, code);
+        let rejected = client.upload_file("/photos/?thumbnail", "a.png", &png(400, 300)).await;
+        rejected.check_error(507, code);
     }
 }
 

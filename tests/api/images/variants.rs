@@ -1,27 +1,21 @@
 //! Variants: cached, shared, found again, and deleted with their parent.
 
-use catalog::Access;
 use engine::disk::sim::SimDisk;
-use server::management::{ApiKeySettings, BucketSettings};
+use server::management::ApiKeySettings;
 use service::config::Config;
-use tests::{Form, World};
+use tests::World;
 
 use super::{png, shown};
-
-/// Returns the number of cached variants in the store.
-fn cached_variants(world: &World) -> u64 {
-    world.store.stats().unwrap().derived_objects
-}
 
 #[tokio::test]
 async fn variant_is_rendered_once_and_served_like_a_file() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let first = client.get("/photos/a.png?width=40").await;
-    assert_eq!(cached_variants(&world), 1);
+    assert_eq!(world.derived_count(), 1);
     let again = client.get("/photos/a.png?width=40&v=2").await;
     assert_eq!((&first.body, first.header("etag")), (&again.body, again.header("etag")));
-    assert_eq!(cached_variants(&world), 1);
+    assert_eq!(world.derived_count(), 1);
     assert_eq!(world.object_count("photos"), 1, "it counts as nobody's file");
     let etag = first.header("etag").to_owned();
     let known = client.get_with("/photos/a.png?width=40", &[("if-none-match", &etag)]).await;
@@ -55,7 +49,7 @@ async fn concurrent_variant_requests_are_coalesced() {
         assert_eq!(reply.status, 200);
         etags.insert(reply.header("etag").to_owned());
     }
-    assert_eq!((etags.len(), cached_variants(&world)), (1, 1));
+    assert_eq!((etags.len(), world.derived_count()), (1, 1));
 }
 
 #[tokio::test]
@@ -66,13 +60,13 @@ async fn new_version_gets_new_variants_and_drops_old_ones() {
     client.put("/photos/a.png?overwrite=true", "a.png", &png(60, 80)).await;
     let seen = shown(&client.get("/photos/a.png?width=40").await);
     assert_eq!((seen.width(), seen.height()), (40, 53));
-    assert_eq!(cached_variants(&world), 2);
+    assert_eq!(world.derived_count(), 2);
     world.state.variants.sweep().unwrap();
-    assert_eq!(cached_variants(&world), 1);
+    assert_eq!(world.derived_count(), 1);
     client.delete("/photos/a.png").await.check_done();
     client.get("/photos/a.png?width=40").await.check_error(404, "file_not_found");
     world.state.variants.sweep().unwrap();
-    assert_eq!(cached_variants(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }
 
 #[tokio::test]
@@ -84,12 +78,12 @@ async fn variant_cache_survives_restart() {
     let world = world.found_on(SimDisk::clone(&world.disk));
     let client = world.client_of("ann", ApiKeySettings::default());
     let after = client.without_key().get("/photos/a.png?width=40").await;
-    assert_eq!((before.body, cached_variants(&world)), (after.body, 1));
+    assert_eq!((before.body, world.derived_count()), (after.body, 1));
     // Variants cached earlier are known, so that they are deleted with their parent.
     world.state.variants.load().unwrap();
     client.delete("/photos/a.png").await.check_done();
     world.state.variants.sweep().unwrap();
-    assert_eq!(cached_variants(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }
 
 #[tokio::test]
@@ -100,7 +94,7 @@ async fn variant_count_per_file_is_bounded() {
         let seen = shown(&client.get(&format!("/photos/a.png?width={width}")).await);
         assert_eq!(seen.width(), width);
     }
-    assert_eq!(cached_variants(&world), 64);
+    assert_eq!(world.derived_count(), 64);
     let made = client.get_with("/photos/a.png?width=70", &[("range", "bytes=0-3")]).await;
     assert_eq!((made.status.as_u16(), &made.body[..]), (206, &b"\x89PNG"[..]));
     let etag = made.header("etag").to_owned();
@@ -127,7 +121,7 @@ async fn variant_cache_evicts_least_recently_used() {
     let (world, client) = World::with_bucket_and(1, none);
     client.put("/photos/", "a.png", &one).await;
     assert_eq!(client.get("/photos/a.png?width=40").await.status, 200);
-    assert_eq!(cached_variants(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }
 
 #[tokio::test]
@@ -135,12 +129,10 @@ async fn variant_access_follows_its_file() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     assert_eq!(client.without_key().get("/photos/a.png?width=40").await.status, 200);
-    let private = BucketSettings { access: Some(Access::Private), ..Default::default() };
-    world.edit_bucket("photos", private);
+    world.make_private("photos");
     let refused = client.without_key().get("/photos/a.png?width=40").await;
     refused.check_error(401, "missing_api_key");
-    world.account("bob");
-    let bob = world.client_of("bob", ApiKeySettings::default());
+    let bob = world.account_with_key("bob");
     bob.get("/photos/a.png?width=40").await.check_error(403, "forbidden");
     assert_eq!(
         client.get("/photos/a.png?width=40").await.header("cache-control"),
@@ -151,19 +143,8 @@ async fn variant_access_follows_its_file() {
     let name = name.unwrap().objects[0].name().to_string();
     client.get(&format!("/{name}")).await.check_error(404, "bucket_not_found");
     client.delete(&format!("/{name}")).await.check_error(404, "bucket_not_found");
-    let form = Form::new().file("file", "a.png", None, b"1");
-    client.upload("/trug.variants/a.png", form).await.check_error(404, "bucket_not_found");
-}
-
-/// Flips a bit of these bytes, wherever they are stored.
-fn damage(world: &World, bytes: &[u8]) {
-    for path in world.disk.paths() {
-        let file = world.disk.bytes(&path);
-        if let Some(at) = file.windows(bytes.len()).position(|window| window == bytes) {
-            return world.disk.flip(&path, at as u64 + 1, 1);
-        }
-    }
-    panic!("the bytes are in no file");
+    let rejected = client.upload_file("/trug.variants/a.png", "a.png", b"1").await;
+    rejected.check_error(404, "bucket_not_found");
 }
 
 #[tokio::test]
@@ -171,11 +152,11 @@ async fn corrupt_variant_is_regenerated() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let before = client.get("/photos/a.png?width=40").await;
-    damage(&world, &before.body);
+    world.damage(&before.body[1..]);
     let after = client.get("/photos/a.png?width=40").await;
     assert_eq!((after.status.as_u16(), &after.body), (200, &before.body));
     assert_eq!(after.header("etag"), before.header("etag"));
-    assert_eq!(cached_variants(&world), 1);
+    assert_eq!(world.derived_count(), 1);
 }
 
 #[tokio::test]
@@ -183,13 +164,13 @@ async fn damaged_variant_is_removed_by_the_sweep() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let made = client.get("/photos/a.png?width=40").await;
-    damage(&world, &made.body);
+    world.damage(&made.body[1..]);
     let bucket = engine::BucketName::parse("trug.variants").unwrap();
     let variant = world.store.list_keys(&bucket, "", None, 1).unwrap().objects.remove(0);
     let body = world.store.body(&variant).and_then(|body| body.read(0..variant.bytes()));
     assert!(matches!(body, Err(engine::Error::Corrupt(_))), "{body:?}");
     world.state.variants.sweep().unwrap();
-    assert_eq!(cached_variants(&world), 0);
+    assert_eq!(world.derived_count(), 0);
     assert_eq!(client.get("/photos/a.png?width=40").await.body, made.body);
 }
 
@@ -200,11 +181,11 @@ async fn variants_are_evicted_first_when_disk_is_short() {
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let made = client.get("/photos/a.png?width=40").await;
     world.state.variants.sweep().unwrap();
-    assert_eq!(cached_variants(&world), 1);
+    assert_eq!(world.derived_count(), 1);
     world.disk.set_free_bytes(1 << 19);
     world.clock.advance(10_000);
     world.state.variants.sweep().unwrap();
-    assert_eq!(cached_variants(&world), 0);
+    assert_eq!(world.derived_count(), 0);
     assert_eq!(client.get("/photos/a.png?width=40").await.body, made.body, "from memory");
-    assert_eq!(cached_variants(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }

@@ -15,7 +15,7 @@ const LATE: Duration = Duration::from_secs(60);
 async fn listening() -> (World, Client, Listening) {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(1_600, 1_200)).await;
-    let listening = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let listening = world.listen(ConnectionOptions::new()).await;
     (world, client, listening)
 }
 
@@ -35,7 +35,7 @@ async fn abandoned_render_is_cancelled() {
     until_in_work(&world, 1).await;
     drop(wires);
     until_in_work(&world, 0).await;
-    assert_eq!(world.store.stats().unwrap().derived_objects, 0, "it was not made to its end");
+    assert_eq!(world.derived_count(), 0, "it was not made to its end");
 }
 
 #[tokio::test]
@@ -47,5 +47,5 @@ async fn render_finishes_for_remaining_waiters() {
     drop(leaving);
     let answer = staying.read_response().await;
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "image/webp"));
-    assert_eq!(world.store.stats().unwrap().derived_objects, 1);
+    assert_eq!(world.derived_count(), 1);
 }

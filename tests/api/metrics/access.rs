@@ -75,7 +75,7 @@ async fn metrics_require_the_token() {
     anonymous.get(&query).await.check_error(401, "wrong_metrics_token");
     let thief = Client::new(world.app(), Some(TOKEN.to_owned()));
     thief.get("/api/keys").await.check_error(401, "invalid_api_key");
-    let post = anonymous.send(Method::POST, "/-/metrics", &[], Body::empty()).await;
+    let post = anonymous.post("/-/metrics").await;
     post.check_error(405, "method_not_allowed");
     let premium = world.at_premium(&thief).get("/-/metrics").await;
     assert_eq!(premium.status, 200);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use http::Method;
-use tests::{Form, OpenMetrics};
+use tests::OpenMetrics;
 
 use super::{config, listening, scrape};
 
@@ -27,8 +27,7 @@ async fn metrics_label_cardinality_is_bounded() {
         world.anonymous().send(method, &path, &headers, Body::empty()).await;
     }
     for at in 0..20 {
-        let form = Form::new().file("f", &format!("secret{at}.txt"), None, b"1");
-        client.upload("/photos/", form).await.check_done();
+        client.upload_file("/photos/", &format!("secret{at}.txt"), b"1").await.check_done();
         world.account(&format!("secret{at}"));
     }
     let (after, _) = scrape(&server).await;

@@ -199,8 +199,7 @@ async fn metrics_count_rejections_by_limit() {
     let limited = service::Config { plan_rates: true, ..config(&[]) };
     let (_world, client, server) = listening(limited).await;
     for at in 0..=100 {
-        let form = Form::new().file("f", "a", None, b"1");
-        let reply = client.upload("/photos/a.txt?overwrite=true", form).await;
+        let reply = client.upload_file("/photos/a.txt?overwrite=true", "a", b"1").await;
         assert_eq!(reply.status.as_u16(), if at < 100 { 200 } else { 429 });
     }
     let (metrics, _) = scrape(&server).await;

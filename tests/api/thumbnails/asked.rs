@@ -4,10 +4,11 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use server::management::BucketSettings;
+use tests::fixtures::path_of;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, World};
 
-use super::{count, path};
+use super::path;
 use crate::images::png;
 use crate::tus::{append, begun};
 use crate::ways_in::{UPLOAD_ROUTES, UploadRoute};
@@ -33,12 +34,11 @@ async fn thumbnail_flag_is_accepted_under_every_name() {
             let path = format!("/photos/?{name}{value}");
             assert!(!has_thumbnail(&client, &path).await, "{name}{value}");
         }
-        let form = Form::new().file("file", "a.png", None, b"1");
-        let reply = client.upload(&format!("/photos/?{name}=small"), form).await;
+        let reply = client.upload_file(&format!("/photos/?{name}=small"), "a.png", b"1").await;
         reply.check_parameter("thumbnail");
     }
     assert!(!has_thumbnail(&client, "/photos/").await, "nobody asked");
-    assert_eq!(count(&world), 25);
+    assert_eq!(world.derived_count(), 25);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn thumbnail_flag_is_per_file_of_a_form() {
     assert_eq!(reply["thumbnailUrls"], json!(urls));
     assert_eq!(reply["message"], "Successfully uploaded 3 file(s)");
     assert_eq!(reply["files"][1]["thumbnailSkipped"], "not_a_picture");
-    assert_eq!((world.object_count("photos"), count(&world)), (3, 2));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (3, 2));
 }
 
 #[tokio::test]
@@ -96,9 +96,6 @@ async fn thumbnails_are_created_by_every_upload_route() {
 async fn thumbnail_flag_is_kept_by_token_url_and_tus() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
-    let placed = |issued: &Value, field: &str| {
-        issued[field].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned()
-    };
     for (bucket, asked, expected) in [
         ("photos", "&thumb=1", true),
         ("photos", "&thumb=0", false),
@@ -107,7 +104,7 @@ async fn thumbnail_flag_is_kept_by_token_url_and_tus() {
         ("phone", "&createThumbnail=off", false),
     ] {
         let issued = client.get(&format!("/api/presigned-url?path={bucket}/t/{asked}")).await;
-        let token = placed(&issued.json(), "url");
+        let token = path_of(&issued.json()["url"]);
         // Options of the uploading client have no effect.
         let posted = format!("{token}?thumbnail={}", !expected);
         assert_eq!(
@@ -117,7 +114,7 @@ async fn thumbnail_flag_is_kept_by_token_url_and_tus() {
         );
 
         let issued = client.get(&format!("/{bucket}/presigned/p/a.png?ttl=60{asked}")).await;
-        let address = placed(&issued.json(), "presignedUrl");
+        let address = path_of(&issued.json()["presignedUrl"]);
         let body = Body::from(png(8, 8));
         let put = world.anonymous().send(Method::PUT, &address, &[], body).await.json();
         assert_eq!(!put["thumbnailUrl"].is_null(), expected, "{bucket}{asked}");

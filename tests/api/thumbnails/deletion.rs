@@ -1,11 +1,10 @@
 //! A thumbnail matches the current version of its file, and is deleted with it.
 
-use catalog::Access;
 use serde_json::{Value, json};
 use server::management::{AdminRequest, AdminResponse, BucketSettings, UndeleteSelector};
 use tests::{Form, World};
 
-use super::{check_none, count, path};
+use super::{check_none, path};
 use crate::images::{png, shown};
 
 #[tokio::test]
@@ -15,7 +14,7 @@ async fn thumbnail_is_replaced_or_dropped_with_new_version() {
     let over = "/photos/a.png?overwrite";
     for side in [8, 9] {
         let reply = client.put(&format!("{over}&thumbnail"), "a.png", &png(side, side)).await;
-        assert_eq!((path(&reply), count(&world)), (thumbnail.to_owned(), 1));
+        assert_eq!((path(&reply), world.derived_count()), (thumbnail.to_owned(), 1));
         assert_eq!(shown(&client.get(thumbnail).await).width(), side);
     }
     client.put(over, "a.png", &png(10, 10)).await;
@@ -23,7 +22,7 @@ async fn thumbnail_is_replaced_or_dropped_with_new_version() {
     path(&client.put(&format!("{over}&thumbnail"), "a.png", &png(8, 8)).await);
     check_none(&client.put(&format!("{over}&thumbnail"), "a.png", b"hi").await, "not_a_picture");
     client.get(thumbnail).await.check_error(404, "file_not_found");
-    assert_eq!((world.object_count("photos"), count(&world)), (1, 0));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (1, 0));
 }
 
 #[tokio::test]
@@ -32,12 +31,12 @@ async fn thumbnail_is_deleted_with_its_file_and_not_counted() {
     path(&client.put("/photos/img/?thumbnail", "a.png", &png(8, 8)).await);
     let gone = client.delete("/photos/img/a.png").await.check_done();
     assert_eq!(gone["deletedCount"], 1);
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
     client.delete("/photos/img/").await.check_error(404, "file_not_found");
     // When the thumbnail alone is deleted, its file stays.
     let thumbnail = path(&client.put("/photos/img/?thumbnail", "a.png", &png(8, 8)).await);
     assert_eq!(client.delete(&thumbnail).await.check_done()["deletedCount"], 1);
-    assert_eq!((world.object_count("photos"), count(&world)), (1, 0));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (1, 0));
     client.delete("/photos/img/a.png").await.check_done();
 }
 
@@ -52,13 +51,13 @@ async fn folder_delete_removes_100_files_with_thumbnails() {
     }
     client.put("/photos/dir/", "100_thumb.webp", b"taken").await;
     client.put("/photos/dir/", "own_thumb.webp", b"own").await;
-    assert_eq!((world.object_count("photos"), count(&world)), (122, 120));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (122, 120));
     let reply = client.delete("/photos/dir/").await.check_done();
     assert_eq!((&reply["deletedCount"], &reply["isTruncated"]), (&json!(100), &json!(true)));
-    assert_eq!((world.object_count("photos"), count(&world)), (22, 20));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (22, 20));
     let reply = client.delete("/photos/dir/").await.check_done();
     assert_eq!((&reply["deletedCount"], &reply["isTruncated"]), (&json!(22), &json!(false)));
-    assert_eq!((world.object_count("photos"), count(&world)), (0, 0));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (0, 0));
 }
 
 #[tokio::test]
@@ -68,14 +67,14 @@ async fn orphaned_thumbnail_is_deleted_with_its_folder() {
     client.delete("/photos/dir/a.png").await.check_done();
     // Only the operator can restore it alone.
     undelete(&world, UndeleteSelector::File { path: "dir/a_thumb.webp".into() });
-    assert_eq!((world.object_count("photos"), count(&world)), (0, 1));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (0, 1));
     client.put("/photos/dir/", "a.png", &png(9, 9)).await;
-    assert_eq!(count(&world), 0, "it shows another picture");
+    assert_eq!(world.derived_count(), 0, "it shows another picture");
     path(&client.put("/photos/dir/?overwrite&thumbnail", "a.png", &png(8, 8)).await);
     client.delete("/photos/dir/a.png").await.check_done();
     undelete(&world, UndeleteSelector::File { path: "dir/a_thumb.webp".into() });
     assert_eq!(client.delete("/photos/dir/").await.check_done()["deletedCount"], 0);
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }
 
 #[tokio::test]
@@ -89,7 +88,7 @@ async fn bucket_delete_removes_thumbnails_and_counts_files() {
     );
     let force = AdminRequest::DeleteBucket { name: "photos".into(), force: true };
     let AdminResponse::BucketDeleted(deleted) = world.manage(force) else { panic!("it was to go") };
-    assert_eq!((deleted.deleted_count, count(&world)), (1, 0));
+    assert_eq!((deleted.deleted_count, world.derived_count()), (1, 0));
 }
 
 #[tokio::test]
@@ -102,16 +101,15 @@ async fn thumbnail_takes_no_quota() {
         .edit_bucket("photos", BucketSettings { quota_bytes, quota_objects, ..Default::default() });
     path(&client.put("/photos/?thumbnail", "a.png", &file).await);
     path(&client.put("/photos/?thumbnail&overwrite", "a.png", &file).await);
-    let form = Form::new().file("file", "b.png", None, &file);
-    client.upload("/photos/?thumbnail", form).await.check_error(507, "quota_exceeded");
-    assert_eq!(count(&world), 1);
+    let rejected = client.upload_file("/photos/?thumbnail", "b.png", &file).await;
+    rejected.check_error(507, "quota_exceeded");
+    assert_eq!(world.derived_count(), 1);
 }
 
 #[tokio::test]
 async fn thumbnail_access_follows_its_file() {
     let (world, client) = World::with_bucket(1);
-    let access = Some(Access::Private);
-    world.edit_bucket("photos", BucketSettings { access, ..Default::default() });
+    world.make_private("photos");
     let thumbnail = path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
     assert_eq!(client.get(&thumbnail).await.status, 200);
     for path in [&*thumbnail, "/photos/a.png"] {
@@ -160,14 +158,14 @@ async fn restored_version_does_not_get_the_later_thumbnail() {
     path(&client.put(over, "a.png", &png(9, 9)).await);
     undelete(&world, UndeleteSelector::Version { path: "a.png".into(), lsn: first });
     assert_eq!(shown(&client.get("/photos/a.png").await).width(), 8);
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 
     // A deleted file is restored without its thumbnail, and the thumbnail by its own name.
     path(&client.put(over, "a.png", &png(9, 9)).await);
     client.delete("/photos/a.png").await.check_done();
     undelete(&world, UndeleteSelector::File { path: "a.png".into() });
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
     undelete(&world, UndeleteSelector::File { path: "a_thumb.webp".into() });
     client.delete("/photos/a.png").await.check_done();
-    assert_eq!((world.object_count("photos"), count(&world)), (0, 0));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (0, 0));
 }

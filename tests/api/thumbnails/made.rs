@@ -12,7 +12,7 @@ use service::variants::RenderCost;
 use tests::World;
 use tests::store::body;
 
-use super::{check_none, count, path};
+use super::{check_none, path};
 use crate::images::limits::png_head;
 use crate::images::orientation::{jpeg_with, stored};
 use crate::images::{decibels, jpeg, picture, png, shown};
@@ -40,7 +40,7 @@ async fn thumbnail_url_in_the_response_works_at_once() {
     assert_eq!(known.status, 304);
     let range = anonymous.get_with(&path(&reply), &[("range", "bytes=3-9")]).await;
     assert_eq!((range.status.as_u16(), &range.body[..]), (206, &thumbnail.body[3..10]));
-    assert_eq!((world.object_count("photos"), count(&world)), (1, 1));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (1, 1));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn upload_succeeds_when_thumbnail_cannot_be_rendered() {
         check_none(&reply, why);
         assert_eq!(&client.get(&format!("/photos/{name}")).await.body[..], &file[..], "{name}");
     }
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }
 
 /// Polls work once; returns whether it is pending.

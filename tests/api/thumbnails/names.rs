@@ -2,7 +2,7 @@
 
 use tests::{Client, Form, World};
 
-use super::{check_none, count, path};
+use super::{check_none, path};
 use crate::images::{png, shown};
 
 /// Returns the width of the picture at a path.
@@ -41,7 +41,7 @@ async fn thumbnail_name_conflict_is_won_by_the_first_file() {
     assert_eq!(width(&client, "/photos/a_thumb.webp").await, 8, "it goes with its own file only");
     client.put("/photos/", "a.gif", &png(9, 9)).await;
     client.delete("/photos/a.png").await.check_done();
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
     let reply = client.put("/photos/?thumbnail&overwrite", "a.gif", &png(9, 9)).await;
     assert_eq!(width(&client, &path(&reply)).await, 9, "the name is free again");
 
@@ -75,7 +75,7 @@ async fn thumbnail_never_replaces_a_user_file() {
     let reply = client.upload("/photos/?thumbnail", form).await.check_done();
     check_none(&reply, "name_taken");
     assert_eq!(client.get("/photos/b_thumb.webp").await.text(), "mine too");
-    assert_eq!(count(&world), 0);
+    assert_eq!(world.derived_count(), 0);
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn file_replaces_a_thumbnail_only_with_overwrite() {
     let separate = client.put("/photos/", "a_thumb.webp", b"my own").await;
     assert_eq!(separate["key"], "a_thumb (1).webp");
     let instead = client.put("/photos/?overwrite", "a_thumb.webp", b"my own").await;
-    assert_eq!((&instead["key"], count(&world)), (&"a_thumb.webp".into(), 0));
+    assert_eq!((&instead["key"], world.derived_count()), (&"a_thumb.webp".into(), 0));
     // The file is not a thumbnail since then.
     client.put("/photos/?overwrite", "a.png", b"no picture").await;
     client.delete("/photos/a.png").await.check_done();
@@ -104,7 +104,7 @@ async fn thumbnail_is_skipped_when_its_name_is_too_long() {
     let stem = &stem["_thumb".len() + 1..];
     let reply =
         client.put(&format!("/photos/{folder}{stem}.png?thumbnail"), "a.png", &png(8, 8)).await;
-    assert_eq!((path(&reply).len(), count(&world)), ("/photos/".len() + 1_024, 1));
+    assert_eq!((path(&reply).len(), world.derived_count()), ("/photos/".len() + 1_024, 1));
     client.delete(&format!("/photos/{folder}")).await.check_done();
-    assert_eq!((world.object_count("photos"), count(&world)), (0, 0));
+    assert_eq!((world.object_count("photos"), world.derived_count()), (0, 0));
 }

@@ -1,7 +1,5 @@
 //! Dead letters: list, retry, discard.
 
-use axum::body::Body;
-use http::Method;
 use jobs::webhooks::deliver_due;
 use serde_json::{Value, json};
 use tests::{Client, Receiver, Scripted, World};
@@ -33,7 +31,7 @@ async fn letters(client: &Client, path: &str, query: &str) -> Value {
 
 async fn retry(client: &Client, path: &str, query: &str) -> tests::Reply {
     let path = format!("{path}/dead-letters/retry{query}");
-    client.send(Method::POST, &path, &[], Body::empty()).await
+    client.post(&path).await
 }
 
 #[tokio::test]

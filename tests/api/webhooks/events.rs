@@ -7,27 +7,19 @@ use http::Method;
 use jobs::webhooks::deliver_due;
 use serde_json::json;
 use server::management::AdminRequest;
-use tests::world::PUBLIC_URL;
-use tests::{Client, Form};
+use tests::Form;
+use tests::fixtures::path_of;
 
 use super::{hook, hook_with, hooked, keys, kinds_and_keys, pair, webhook, world};
-
-/// Returns the path of an issued address.
-async fn issued(client: &Client, path: &str, field: &str) -> String {
-    let reply = client.get(path).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    let url = reply.json()[field].as_str().unwrap().to_owned();
-    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
-}
 
 #[tokio::test]
 async fn webhook_events_cover_every_upload_and_delete_route() {
     let (world, client, receiver, _) = hooked().await;
     let form = |name: &str| Form::new().file("f", name, None, b"1");
     client.put("/photos/", "form.txt", b"1").await;
-    let path = issued(&client, "/api/presigned-url?path=photos/", "url").await;
+    let path = path_of(&client.get_json("/api/presigned-url?path=photos/").await["url"]);
     assert_eq!(client.without_key().upload(&path, form("token.txt")).await.status, 200);
-    let path = issued(&client, "/photos/presigned/put.txt", "presignedUrl").await;
+    let path = path_of(&client.get_json("/photos/presigned/put.txt").await["presignedUrl"]);
     let anonymous = client.without_key();
     assert_eq!(anonymous.send(Method::PUT, &path, &[], Body::from("1")).await.status, 200);
     let said = [("bucketName", "photos"), ("name", "pieces.txt")];

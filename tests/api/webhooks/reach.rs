@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use http::Method;
 use jobs::webhooks::deliver_due;
 use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
@@ -19,7 +17,7 @@ use super::{HOOKS, HOUR_MS, config, hook, hooked, keys, pass, webhook};
 
 async fn tested(client: &Client, path: &str) -> Value {
     let path = format!("{path}/test");
-    client.send(Method::POST, &path, &[], Body::empty()).await.check_done()
+    client.post(&path).await.check_done()
 }
 
 const NOWHERE: &str = "the host name does not resolve to a public address";

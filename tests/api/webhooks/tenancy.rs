@@ -1,10 +1,9 @@
 //! Permissions of webhooks.
 
-use axum::body::Body;
 use catalog::{MemberRole, Scope};
-use http::Method;
 use serde_json::{Value, json};
 use server::management::{AdminRequest, ApiKeySettings, BucketOwner};
+use tests::fixtures::key_of_bucket;
 use tests::{Client, World};
 
 use super::{HOOKS, hook, hook_with};
@@ -17,8 +16,7 @@ fn body(prefix: &str) -> Value {
 
 /// Sends every request about a webhook.
 async fn request_all(client: &Client, path: &str, status: u16, code: &str) {
-    let post =
-        |path: String| async move { client.send(Method::POST, &path, &[], Body::empty()).await };
+    let post = |path: String| async move { client.post(&path).await };
     client.get(path).await.check_error(status, code);
     client.patch_json(path, json!({"enabled": false})).await.check_error(status, code);
     client.delete(path).await.check_error(status, code);
@@ -60,7 +58,7 @@ async fn webhook_management_requires_scope_bucket_and_folder() {
     no_scope.get(HOOKS).await.check_error(403, "forbidden");
     no_scope.post_json(HOOKS, body("")).await.check_error(403, "forbidden");
 
-    let elsewhere = with(ApiKeySettings { bucket: Some("music".into()), ..Default::default() });
+    let elsewhere = with(key_of_bucket("music"));
     request_all(&elsewhere, &whole, 403, "forbidden").await;
     elsewhere.post_json(HOOKS, body("")).await.check_error(403, "forbidden");
 

@@ -2,6 +2,7 @@
 //! implemented here a second time, by `server/API.md` and in the plainest way.
 
 use std::collections::BTreeSet;
+use tests::fixtures::names_below;
 
 use engine::{FolderKey, Store};
 use search::{HitItem, NameSearch, SearchQuery};
@@ -101,17 +102,6 @@ impl Run {
             _ => letters.swap(at.saturating_sub(1), at),
         }
     }
-}
-
-/// Returns the files and folders below a folder.
-fn names_below(keys: &[&str], folder: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for key in keys.iter().filter(|key| key.starts_with(folder)) {
-        let folders = key.match_indices('/').map(|(slash, _)| &key[..=slash]);
-        names.extend(folders.filter(|path| path.len() > folder.len()).map(str::to_owned));
-        names.extend((!key.ends_with('/')).then(|| (*key).to_owned()));
-    }
-    names
 }
 
 fn own_name(path: &str) -> &str {
