@@ -3,6 +3,8 @@
 //! Guarantees: the cost of a match is bounded by the word length and the number of errors allowed, for any length of
 //! text.
 //! Non-goals: the choice of the words that may have errors.
+//!
+//! Own code: `strsim` compares whole words, allocates for each pair, and does not stop above a number of errors.
 
 use std::ops::Range;
 

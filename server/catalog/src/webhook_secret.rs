@@ -3,6 +3,8 @@
 //! Follows Standard Webhooks (github.com/standard-webhooks/standard-webhooks, "Signature scheme"): the secret is 32
 //! random bytes, written `whsec_` and base64; the signed text is `<id>.<seconds>.<body>`, with HMAC-SHA256. Guarantees:
 //! the secret is never printed by accident. Unlike that of an API key, it is stored in plain form, since it signs.
+//!
+//! Own code: `standardwebhooks` 1.0 signs only UTF-8 bodies and adds 25 kB: another base64, another HMAC, and `time`.
 
 use std::fmt;
 

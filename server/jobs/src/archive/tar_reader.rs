@@ -3,6 +3,9 @@
 //! Where two readers could disagree about the position of the next header, reading stops: a link with a body, global
 //! records that rename or resize, records too long to be read. Guarantees: a body is never longer than its header says;
 //! a truncated archive is distinguished from a complete one. Non-goals: keys, the store.
+//!
+//! Own code over the headers of `tar`: its `Archive` reads extension headers of any length into memory, accepts an
+//! archive that ends without an end marker, and its `PaxExtensions` splits values at line ends.
 
 use std::io::{self, ErrorKind, Read};
 

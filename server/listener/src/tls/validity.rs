@@ -1,6 +1,9 @@
 //! Validity period of a certificate: a minimal DER parser (RFC 5280 section 4.1).
 //!
 //! Guarantees: invalid bytes yield no period, and are never read out of bounds. Non-goals: trust.
+//!
+//! Own code: `x509-parser` adds 148 kB to a stripped binary and `x509-cert` 74 kB for two fields; rustls and
+//! `rustls-webpki` do not expose them.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

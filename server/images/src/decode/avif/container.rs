@@ -2,6 +2,9 @@
 //!
 //! Guarantees: never panics; every list is bounded; memory is a small multiple of the length of the tables.
 //! Non-goals: the data of items.
+//!
+//! Own code, with `box_reader` and `primary_item`: `avif-parse` 2.1 rejects grids, does not expose `irot`, `imir` and
+//! `colr`, copies the data of items, and adds 73 kB.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
