@@ -10,18 +10,24 @@ use utoipa::ToSchema;
 use super::CatalogError;
 use super::id::AccountId;
 use super::quota::Quota;
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
+use super::stored_text::text;
 
 /// Owner of buckets and API keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Account {
+    #[serde(skip, default = "AccountId::unnamed")]
     pub id: AccountId,
     /// Display name, unique among accounts.
+    #[serde(with = "text")]
     pub name: AccountName,
+    #[serde(default)]
     pub role: Role,
     pub plan: Plan,
     pub standing: FairUseStanding,
     /// Quota of all its buckets together.
+    #[serde(default)]
     pub quota: Quota,
     pub created_ms: u64,
 }
@@ -63,45 +69,9 @@ pub enum FairUseStanding {
     Suspended,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredAccount {
-    name: String,
-    #[serde(default)]
-    role: Role,
-    plan: Plan,
-    standing: FairUseStanding,
-    #[serde(default)]
-    quota: Quota,
-    created_ms: u64,
-}
-
-impl CatalogRecord for StoredAccount {}
-
 impl Record for Account {
-    type Stored = StoredAccount;
-
-    fn stored(&self) -> StoredAccount {
-        StoredAccount {
-            name: self.name.as_str().to_owned(),
-            role: self.role,
-            plan: self.plan,
-            standing: self.standing,
-            quota: self.quota,
-            created_ms: self.created_ms,
-        }
-    }
-
-    fn from_stored(id: &str, stored: StoredAccount) -> Result<Self, String> {
-        Ok(Self {
-            id: AccountId::parse(id).ok_or("its id is not an account id")?,
-            name: AccountName::parse(&stored.name).map_err(|error| error.to_string())?,
-            role: stored.role,
-            plan: stored.plan,
-            standing: stored.standing,
-            quota: stored.quota,
-            created_ms: stored.created_ms,
-        })
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { id: AccountId::read(name)?, ..self })
     }
 }
 

@@ -12,7 +12,6 @@ use unicode_normalization::UnicodeNormalization;
 use super::audit_entry::{AuditRecord, changed_settings};
 use super::change::{Change, Table, apply_record, check_total, split};
 use super::id::{IdKind, OfAccount};
-use super::record::Record;
 use super::{
     Account, AccountId, AccountName, Accounts, AuditAction, CatalogError, ChangedBy,
     FairUseStanding, Plan, QuotaChange, Role, StandingChange, StandingHistory, invitation,
@@ -173,7 +172,7 @@ impl Accounts<'_> {
         reason: &str,
     ) -> Result<Arc<Account>, CatalogError> {
         let (id, to, before) = (&account.id, account.standing, was.standing);
-        let mut detail = changed_settings(&was.stored(), &account.stored(), &[]);
+        let mut detail = changed_settings(was, &account, &[]);
         change.put(id.fact()?, &account)?;
         if to != before {
             detail = format!("{detail} ({reason})");

@@ -7,28 +7,22 @@
 
 use std::fmt;
 
-use engine::name::NameError;
 use engine::rng::Rng;
 use engine::{BucketName, FolderKey, ObjectKey};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
 use super::id::{AccountId, ApiKeyId};
-use super::record::{CatalogRecord, Record};
-use super::{CatalogError, base32, hex};
+use super::record::Record;
+use super::secret::{IssuedSecret, SecretHash};
+use super::stored_text::{optional_text, text};
+use super::{CatalogError, base32};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
-
-/// 256 bits: as many as the stored hash.
-const SECRET_BYTES: usize = 32;
-const SECRET_CHARS: usize = 52;
-const CHECK_CHARS: usize = 7;
 
 /// Key as a client presents it, before verification.
 pub struct PresentedKey {
     id: ApiKeyId,
-    secret_sha256: [u8; 32],
+    secret_sha256: SecretHash,
 }
 
 /// Newly issued key, whose text is shown only once.
@@ -38,13 +32,14 @@ pub struct IssuedKey {
 }
 
 /// Record of an API key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredApiKey", into = "StoredApiKey")]
 pub struct ApiKey {
     pub id: ApiKeyId,
     pub account: AccountId,
     /// Name given by the owner; may be empty.
     pub name: String,
-    secret_sha256: [u8; 32],
+    secret_sha256: SecretHash,
     pub scopes: Vec<Scope>,
     pub limits: KeyRestrictions,
     pub created_ms: u64,
@@ -72,59 +67,56 @@ pub enum Scope {
     Manage,
 }
 
+/// Stored form, without nesting: `flatten` would accept unknown fields.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StoredApiKey {
-    account: String,
+struct StoredApiKey {
+    account: AccountId,
     name: String,
     /// SHA-256 of the secret, hexadecimal.
-    secret_sha256: String,
+    secret_sha256: SecretHash,
     scopes: Vec<Scope>,
-    bucket: Option<String>,
-    prefix: String,
+    #[serde(default, with = "optional_text")]
+    bucket: Option<BucketName>,
+    #[serde(with = "text")]
+    prefix: FolderKey,
     expires_ms: Option<u64>,
     created_ms: u64,
     revoked_ms: Option<u64>,
 }
 
-impl CatalogRecord for StoredApiKey {}
-
-impl Record for ApiKey {
-    type Stored = StoredApiKey;
-
-    fn stored(&self) -> StoredApiKey {
-        StoredApiKey {
-            account: self.account.as_str().to_owned(),
-            name: self.name.clone(),
-            secret_sha256: hex::encode(&self.secret_sha256),
-            scopes: self.scopes.clone(),
-            bucket: self.limits.bucket.as_ref().map(|bucket| bucket.as_str().to_owned()),
-            prefix: self.limits.prefix.as_str().to_owned(),
-            expires_ms: self.limits.expires_ms,
-            created_ms: self.created_ms,
-            revoked_ms: self.revoked_ms,
+impl From<ApiKey> for StoredApiKey {
+    fn from(key: ApiKey) -> Self {
+        let ApiKey { id: _, account, name, secret_sha256, scopes, limits, created_ms, revoked_ms } =
+            key;
+        let KeyRestrictions { bucket, prefix, expires_ms } = limits;
+        Self {
+            account,
+            name,
+            secret_sha256,
+            scopes,
+            bucket,
+            prefix,
+            expires_ms,
+            created_ms,
+            revoked_ms,
         }
     }
+}
 
-    fn from_stored(id: &str, stored: StoredApiKey) -> Result<Self, String> {
-        let say = |error: NameError| error.to_string();
-        Ok(Self {
-            id: ApiKeyId::parse(id).ok_or("its id is not the id of a key")?,
-            account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
-            name: stored.name,
-            secret_sha256: hex::decode(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
-            scopes: stored.scopes,
-            limits: KeyRestrictions {
-                bucket: match stored.bucket {
-                    Some(bucket) => Some(BucketName::parse(&bucket).map_err(say)?),
-                    None => None,
-                },
-                prefix: FolderKey::parse(&stored.prefix).map_err(say)?,
-                expires_ms: stored.expires_ms,
-            },
-            created_ms: stored.created_ms,
-            revoked_ms: stored.revoked_ms,
-        })
+impl From<StoredApiKey> for ApiKey {
+    fn from(stored: StoredApiKey) -> Self {
+        let StoredApiKey { account, name, secret_sha256, scopes, bucket, prefix, .. } = stored;
+        let limits = KeyRestrictions { bucket, prefix, expires_ms: stored.expires_ms };
+        let (id, created_ms, revoked_ms) =
+            (ApiKeyId::unnamed(), stored.created_ms, stored.revoked_ms);
+        Self { id, account, name, secret_sha256, scopes, limits, created_ms, revoked_ms }
+    }
+}
+
+impl Record for ApiKey {
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { id: ApiKeyId::read(name)?, ..self })
     }
 }
 
@@ -151,14 +143,9 @@ impl PresentedKey {
         let rest = text.strip_prefix("trug_")?;
         let (id, rest) = rest.split_once('_')?;
         let (secret, check) = rest.split_once('_')?;
-        let formed = secret.len() == SECRET_CHARS
-            && base32::is_valid(secret)
-            && check.len() == CHECK_CHARS
-            && check == check_of(id, secret);
-        if !formed {
-            return None;
-        }
-        Some(Self { id: ApiKeyId::parse(id)?, secret_sha256: sha256(secret) })
+        let secret_sha256 = SecretHash::from_text(secret)?;
+        let id = ApiKeyId::parse(id)?;
+        (check == check_of(id.as_str(), secret)).then_some(Self { id, secret_sha256 })
     }
 
     pub fn id(&self) -> &ApiKeyId {
@@ -188,9 +175,7 @@ impl ApiKey {
             return Err(CatalogError::InvalidRequest("the expiry is in the past".into()));
         }
         let id = ApiKeyId::issue(rng);
-        let mut secret = [0; SECRET_BYTES];
-        rng.fill(&mut secret);
-        let secret = base32::encode(&secret);
+        let IssuedSecret { text: secret, hash: secret_sha256 } = IssuedSecret::issue(rng);
         let text = format!("trug_{id}_{secret}_{}", check_of(id.as_str(), &secret));
         let mut scopes = scopes.to_vec();
         scopes.sort_unstable();
@@ -199,7 +184,7 @@ impl ApiKey {
             id,
             account,
             name: name.to_owned(),
-            secret_sha256: sha256(&secret),
+            secret_sha256,
             scopes,
             limits,
             created_ms: now_ms,
@@ -210,7 +195,7 @@ impl ApiKey {
 
     /// Returns whether the presented key matches, in constant time.
     pub fn matches(&self, presented: &PresentedKey) -> bool {
-        self.id == presented.id && bool::from(self.secret_sha256.ct_eq(&presented.secret_sha256))
+        self.id == presented.id && self.secret_sha256.matches(&presented.secret_sha256)
     }
 
     /// Returns whether the key is valid: neither revoked nor expired.
@@ -274,10 +259,6 @@ pub fn prefix_folder(prefix: &str) -> Result<FolderKey, CatalogError> {
     })
 }
 
-fn sha256(secret: &str) -> [u8; 32] {
-    Sha256::digest(secret.as_bytes()).into()
-}
-
 /// Returns the CRC-32 of the text before it, which detects every wrong, missing or swapped character.
 fn check_of(id: &str, secret: &str) -> String {
     let mut hasher = crc32fast::Hasher::new();
@@ -303,10 +284,8 @@ mod tests {
     #[test]
     fn api_key_matches_only_its_exact_secret() {
         let issued = issue(KeyRestrictions::default());
-        assert_eq!(
-            issued.text.len(),
-            5 + issued.record.id.as_str().len() + 1 + SECRET_CHARS + 1 + CHECK_CHARS
-        );
+        // `trug`, id, secret and checksum.
+        assert_eq!(issued.text.split('_').map(str::len).collect::<Vec<_>>(), [4, 16, 52, 7]);
         let presented = PresentedKey::parse(&issued.text).unwrap();
         assert!(issued.record.matches(&presented));
         for at in 0..issued.text.len() {
@@ -324,18 +303,18 @@ mod tests {
     fn api_key_record_does_not_contain_the_secret() {
         let issued = issue(KeyRestrictions::default());
         let secret = issued.text.split('_').nth(2).unwrap();
-        let stored = serde_json::to_string(&issued.record.stored()).unwrap();
+        let stored = serde_json::to_string(&issued.record).unwrap();
         assert!(!stored.contains(secret));
         assert!(!format!("{:?}", issued.record).contains(secret));
-        let back: StoredApiKey = serde_json::from_str(&stored).unwrap();
-        assert_eq!(ApiKey::from_stored(issued.record.id.as_str(), back).unwrap(), issued.record);
+        let back: ApiKey = serde_json::from_str(&stored).unwrap();
+        assert_eq!(back.named(issued.record.id.as_str()).unwrap(), issued.record);
     }
 
     #[test]
     fn api_key_with_wrong_secret_is_rejected() {
         let issued = issue(KeyRestrictions::default());
         let id = issued.record.id.as_str();
-        let secret = base32::encode(&[7; SECRET_BYTES]);
+        let secret = base32::encode(&[7; 32]);
         let forged = format!("trug_{id}_{secret}_{}", check_of(id, &secret));
         assert!(!issued.record.matches(&PresentedKey::parse(&forged).unwrap()));
     }

@@ -9,7 +9,7 @@ use super::audit_entry::AuditRecord;
 use super::change::{Change, Table, check_count, check_total, split};
 use super::id::{IdKind, OfApiKey};
 use super::last_used::{self, HOUR_MS, LastUsed, StoredLastUse};
-use super::record::{decode, read};
+use super::record::decode;
 use super::s3_secret::{self, S3MasterSecret};
 use super::{
     AccountId, ApiKey, ApiKeyId, ApiKeys, AuditAction, CatalogError, IssuedKey, KeyRestrictions,
@@ -49,7 +49,7 @@ impl Table for ApiKeyTable {
         let (prefix, name) = split(fact);
         let id = ApiKeyId::parse(name);
         match (prefix, value) {
-            (OfApiKey::PREFIX, Some(value)) => self.put(read(fact, value)?),
+            (OfApiKey::PREFIX, Some(value)) => self.put(decode(fact, value)?),
             (OfApiKey::PREFIX, None) => drop(id.and_then(|id| self.keys.remove(&id))),
             // The last use of a deleted key is ignored.
             (last_used::PREFIX, Some(value)) => {
@@ -57,7 +57,7 @@ impl Table for ApiKeyTable {
                 let known = id.and_then(|id| self.keys.get(&id));
                 known.into_iter().for_each(|known| known.last_use.advance_to(stored.hour));
             }
-            (s3_secret::PREFIX, Some(value)) => self.s3_master = Some(read(fact, value)?),
+            (s3_secret::PREFIX, Some(value)) => self.s3_master = Some(decode(fact, value)?),
             (s3_secret::PREFIX, None) => self.s3_master = None,
             _ => {}
         }
@@ -245,7 +245,7 @@ impl ApiKeys<'_> {
         self.0.state.unwritten.write_batches(last_used::BATCH_FACTS, |ids: &BTreeSet<ApiKeyId>| {
             for id in ids {
                 let Some(ms) = self.last_use_ms(id) else { continue };
-                change.put_stored(last_used::fact(id)?, &StoredLastUse { hour: ms / HOUR_MS })?;
+                change.put(last_used::fact(id)?, &StoredLastUse { hour: ms / HOUR_MS })?;
             }
             change.commit_any()
         })

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::id::{AccountId, OrganisationId};
-use super::record::CatalogRecord;
+use super::record::Record;
 use super::{ApiKey, Bucket};
 use crate::limits::AUDIT_TEXT_CHARS_MAX;
 
@@ -113,7 +113,7 @@ pub struct AuditEntry {
     pub organisation: Option<String>,
 }
 
-impl CatalogRecord for AuditEntry {}
+impl Record for AuditEntry {}
 
 impl AuditAction {
     /// Retention class of rejected sign-ins.
@@ -248,7 +248,7 @@ impl AuditEntry {
 }
 
 /// Describes the changed settings with their new values, as they are stored; of hidden ones only the name.
-pub(super) fn changed_settings<R: CatalogRecord>(before: &R, after: &R, hidden: &[&str]) -> String {
+pub(super) fn changed_settings<R: Record>(before: &R, after: &R, hidden: &[&str]) -> String {
     let fields = |record: &R| match serde_json::to_value(record) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::default(),

@@ -17,7 +17,8 @@ use super::cors_rules::{CorsRule, check_rules};
 use super::id::{AccountId, OrganisationId};
 use super::public_access::PublicAccessBlock;
 use super::quota::Quota;
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
+use super::stored_text::{StoredText, optional_text};
 use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
 use crate::versions::Versioning;
@@ -28,8 +29,10 @@ pub(super) const PREFIX: &str = "bucket/";
 pub(super) const REMOVAL_PREFIX: &str = "bucket-removal/";
 
 /// Named collection of objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bucket {
+    #[serde(skip, default = "unnamed")]
     pub name: BucketName,
     /// Account whose plan and quota apply.
     pub owner: AccountId,
@@ -37,46 +40,61 @@ pub struct Bucket {
     pub organisation: Option<OrganisationId>,
     pub kind: BucketKind,
     /// Effective anonymous read access: as granted, unless the public access block hides it.
+    #[serde(skip)]
     pub access: Access,
     /// Anonymous read access as it was granted.
+    #[serde(rename = "access")]
     pub granted_access: Access,
-    /// Public access block, set by S3 clients.
-    pub public_access_block: Option<PublicAccessBlock>,
-    /// Policy with which an S3 client granted public access, verbatim.
-    pub policy: Option<String>,
-    /// Object that is delivered, with status 404, in place of a missing file: of this bucket, or of another one of the
-    /// same account.
-    pub placeholder: Option<ObjectName>,
+    /// Object that is delivered, with status 404, in place of a missing file: a key of this bucket, or `/bucket/key`
+    /// for one of another bucket of the same account.
+    pub placeholder: Option<String>,
     /// `Cache-Control` of files whose names are not random, if not the default.
+    #[serde(default, with = "optional_text")]
     pub cache_control: Option<CacheControl>,
     /// Origins whose pages may read its files.
+    #[serde(default)]
     pub cors_origins: CorsOrigins,
     /// CORS rules that S3 clients set; without any, `cors_origins` applies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cors_rules: Vec<CorsRule>,
     /// Media types that it accepts.
+    #[serde(default)]
     pub allowed_types: AllowedTypes,
     /// Largest file that it accepts.
     pub file_bytes_max: Option<u64>,
     /// Quota of the bucket.
+    #[serde(default)]
     pub quota: Quota,
     /// Whether HTML is served as HTML.
     pub serve_html: ServeHtml,
     /// Whether uploads create thumbnails of images by default.
+    #[serde(default)]
     pub thumbnails: bool,
     /// Whether search engines may index its objects while it is public.
+    #[serde(default = "indexed")]
     pub index: bool,
     /// Tags that S3 clients set.
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
     /// Versioning; `None` if it was never enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub versioning: Option<Versioning>,
     /// Object lock, if enabled; it requires enabled versioning and is never disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub object_lock: Option<BucketLock>,
+    /// Public access block, set by S3 clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_access_block: Option<PublicAccessBlock>,
+    /// Policy with which an S3 client granted public access, verbatim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// LSN up to which log records with this bucket's name belong to an earlier bucket. `None` for buckets that predate
     /// this field.
     pub after_lsn: Option<u64>,
     pub created_ms: u64,
     pub updated_ms: u64,
     /// Usage counters; not a setting, but found together with the bucket.
+    #[serde(skip)]
     pub traffic: Arc<BucketCounters>,
 }
 
@@ -110,126 +128,23 @@ pub enum ServeHtml {
     AsPages,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredBucket {
-    owner: String,
-    #[serde(default)]
-    organisation: Option<String>,
-    kind: BucketKind,
-    access: Access,
-    placeholder: Option<String>,
-    cache_control: Option<String>,
-    /// `None` for every origin.
-    #[serde(default)]
-    cors_origins: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    cors_rules: Vec<CorsRule>,
-    /// Empty for every type.
-    #[serde(default)]
-    allowed_types: Vec<String>,
-    #[serde(default)]
-    file_bytes_max: Option<u64>,
-    #[serde(default)]
-    quota: Quota,
-    serve_html: ServeHtml,
-    #[serde(default)]
-    thumbnails: bool,
-    #[serde(default = "indexed")]
-    index: bool,
-    #[serde(default, skip_serializing_if = "Tags::is_empty")]
-    tags: Tags,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    versioning: Option<Versioning>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    object_lock: Option<BucketLock>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    public_access_block: Option<PublicAccessBlock>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    policy: Option<String>,
-    #[serde(default)]
-    after_lsn: Option<u64>,
-    created_ms: u64,
-    updated_ms: u64,
-}
-
 /// Returns the default of [`Bucket::index`].
 fn indexed() -> bool {
     true
 }
 
-impl CatalogRecord for StoredBucket {}
+/// Returns the name of a bucket whose name is not set yet; see [`Record::named`].
+fn unnamed() -> BucketName {
+    BucketName::parse("unnamed").expect("a valid name")
+}
 
 impl Record for Bucket {
-    type Stored = StoredBucket;
-
-    fn stored(&self) -> StoredBucket {
-        StoredBucket {
-            owner: self.owner.to_string(),
-            organisation: self.organisation.as_ref().map(ToString::to_string),
-            kind: self.kind,
-            access: self.granted_access,
-            public_access_block: self.public_access_block,
-            policy: self.policy.clone(),
-            placeholder: self.placeholder_text(),
-            cache_control: self.cache_control.as_ref().map(|value| value.as_str().to_owned()),
-            cors_origins: match &self.cors_origins {
-                CorsOrigins::Any => None,
-                CorsOrigins::Only(origins) => Some(origins.clone()),
-            },
-            cors_rules: self.cors_rules.clone(),
-            allowed_types: self.allowed_types.to_list(),
-            file_bytes_max: self.file_bytes_max,
-            quota: self.quota,
-            serve_html: self.serve_html,
-            thumbnails: self.thumbnails,
-            index: self.index,
-            tags: self.tags.clone(),
-            versioning: self.versioning,
-            object_lock: self.object_lock,
-            after_lsn: self.after_lsn,
-            created_ms: self.created_ms,
-            updated_ms: self.updated_ms,
+    fn named(self, name: &str) -> Result<Self, String> {
+        check_rules(&self.cors_rules)?;
+        let mut bucket = Self { name: BucketName::from_text(name)?, ..self };
+        if let Some(text) = &bucket.placeholder {
+            parse_placeholder(&bucket.name, text).map_err(|error| error.to_string())?;
         }
-    }
-
-    fn from_stored(name: &str, stored: StoredBucket) -> Result<Self, String> {
-        let say = |error: CatalogError| error.to_string();
-        let name = BucketName::parse(name).map_err(|error| error.to_string())?;
-        let organisation = |id: String| {
-            OrganisationId::parse(&id).ok_or("its organisation is not the id of an organisation")
-        };
-        let placeholder = |text: String| parse_placeholder(&name, &text).map_err(say);
-        let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
-        check_rules(&stored.cors_rules)?;
-        let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
-        let mut bucket = Self {
-            owner: AccountId::parse(&stored.owner).ok_or("its owner is not an account id")?,
-            organisation: stored.organisation.map(organisation).transpose()?,
-            kind: stored.kind,
-            access: stored.access,
-            granted_access: stored.access,
-            public_access_block: stored.public_access_block,
-            policy: stored.policy,
-            placeholder: stored.placeholder.map(placeholder).transpose()?,
-            cache_control: stored.cache_control.map(cache_control).transpose()?,
-            cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
-            cors_rules: stored.cors_rules,
-            allowed_types: AllowedTypes::parse(&stored.allowed_types).map_err(say)?,
-            file_bytes_max: stored.file_bytes_max,
-            quota: stored.quota,
-            serve_html: stored.serve_html,
-            thumbnails: stored.thumbnails,
-            index: stored.index,
-            tags: stored.tags,
-            versioning: stored.versioning,
-            object_lock: stored.object_lock,
-            after_lsn: stored.after_lsn,
-            created_ms: stored.created_ms,
-            updated_ms: stored.updated_ms,
-            traffic: Arc::default(),
-            name,
-        };
         bucket.settle_access();
         Ok(bucket)
     }
@@ -279,12 +194,16 @@ impl Bucket {
         fact(&self.name)
     }
 
-    /// Formats the placeholder: a key of this bucket, or `/bucket/key`.
-    pub fn placeholder_text(&self) -> Option<String> {
-        self.placeholder.as_ref().map(|object| match object.bucket == self.name {
+    /// Returns the object that is delivered in place of a missing file.
+    pub fn placeholder_object(&self) -> Option<ObjectName> {
+        parse_placeholder(&self.name, self.placeholder.as_deref()?).ok()
+    }
+
+    pub(super) fn set_placeholder(&mut self, object: Option<ObjectName>) {
+        self.placeholder = object.map(|object| match object.bucket == self.name {
             true => object.key.to_string(),
-            false => format!("/{}/{}", object.bucket, object.key),
-        })
+            false => format!("/{object}"),
+        });
     }
 }
 

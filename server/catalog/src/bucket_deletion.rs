@@ -6,15 +6,12 @@
 //! interruption at any point is completed later; one task at a time removes the objects of a bucket, so that a bucket
 //! created again is never emptied. Non-goals: authorization.
 
-use std::sync::Arc;
-
 use engine::{Batch, BucketName, Store, limits};
 use serde::{Deserialize, Serialize};
 
 use super::audit_entry::{AuditAction, AuditRecord};
-use super::bucket::{self, StoredBucket};
-use super::record::{CatalogRecord, Record};
-use super::{Bucket, Buckets, Catalog, CatalogError};
+use super::record::Record;
+use super::{Bucket, Buckets, Catalog, CatalogError, bucket};
 use crate::versions;
 
 /// Handling of the objects of a bucket to delete.
@@ -28,37 +25,25 @@ pub enum OnNonEmpty {
 pub struct BucketDeletion {
     catalog: Catalog,
     name: BucketName,
-    must_be_empty: Option<Arc<Bucket>>,
+    must_be_empty: Option<Bucket>,
     is_done: bool,
 }
 
 /// Unfinished removal.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PendingDeletion {
     /// The bucket, if it had to be empty.
-    pub(super) must_be_empty: Option<Arc<Bucket>>,
+    pub(super) must_be_empty: Option<Bucket>,
     /// Whether a [`BucketDeletion`] of it exists.
+    #[serde(skip)]
     pub(super) is_claimed: bool,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredRemoval {
-    pub(super) must_be_empty: Option<StoredBucket>,
-}
-
-impl CatalogRecord for StoredRemoval {}
-
 impl Record for PendingDeletion {
-    type Stored = StoredRemoval;
-
-    fn stored(&self) -> StoredRemoval {
-        StoredRemoval { must_be_empty: self.must_be_empty.as_ref().map(|it| it.stored()) }
-    }
-
-    fn from_stored(name: &str, stored: StoredRemoval) -> Result<Self, String> {
-        let bucket = stored.must_be_empty.map(|stored| Bucket::from_stored(name, stored));
-        Ok(Self { must_be_empty: bucket.transpose()?.map(Arc::new), is_claimed: false })
+    fn named(self, name: &str) -> Result<Self, String> {
+        let bucket = self.must_be_empty.map(|bucket| bucket.named(name));
+        Ok(Self { must_be_empty: bucket.transpose()?, ..self })
     }
 }
 
@@ -80,7 +65,7 @@ impl Buckets<'_> {
             OnNonEmpty::DeleteToo => None,
             OnNonEmpty::Refuse => {
                 require_emptiness(&self.0.state.store, name)?;
-                Some(bucket.clone())
+                Some(Bucket::clone(&bucket))
             }
         };
         let deletion = PendingDeletion { must_be_empty, is_claimed: false };
@@ -127,7 +112,7 @@ impl BucketDeletion {
             && let Err(occupied) = require_emptiness(store, &self.name)
         {
             let mut change = self.catalog.begin();
-            change.put(bucket.fact()?, &**bucket)?;
+            change.put(bucket.fact()?, bucket)?;
             change.delete(fact);
             let entry = AuditRecord::new(AuditAction::BucketCreate).bucket(bucket);
             change.audit(entry.detail("an upload restored it during its deletion"));

@@ -2,6 +2,8 @@
 //!
 //! Guarantees: an accepted value is valid in a header as it is. Non-goals: storage of the settings.
 
+use serde::{Deserialize, Serialize};
+
 use super::CatalogError;
 use crate::limits::{BUCKET_LIST_MAX, CATALOG_TEXT_BYTES_MAX};
 
@@ -9,8 +11,9 @@ use crate::limits::{BUCKET_LIST_MAX, CATALOG_TEXT_BYTES_MAX};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheControl(String);
 
-/// Origins whose pages may read the files of a bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Origins whose pages may read the files of a bucket. Stored as a list, or `null` for every origin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Option<Vec<String>>", into = "Option<Vec<String>>")]
 pub enum CorsOrigins {
     /// Every origin.
     #[default]
@@ -19,8 +22,9 @@ pub enum CorsOrigins {
     Only(Vec<String>),
 }
 
-/// Media types that a bucket accepts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Media types that a bucket accepts. Stored as a list, empty for every type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub enum AllowedTypes {
     #[default]
     Any,
@@ -121,6 +125,37 @@ impl AllowedTypes {
             Self::Any => Vec::new(),
             Self::Only(types) => types.clone(),
         }
+    }
+}
+
+impl TryFrom<Option<Vec<String>>> for CorsOrigins {
+    type Error = CatalogError;
+
+    fn try_from(list: Option<Vec<String>>) -> Result<Self, CatalogError> {
+        list.map_or(Ok(Self::Any), |origins| Self::parse(&origins))
+    }
+}
+
+impl From<CorsOrigins> for Option<Vec<String>> {
+    fn from(origins: CorsOrigins) -> Self {
+        match origins {
+            CorsOrigins::Any => None,
+            CorsOrigins::Only(origins) => Some(origins),
+        }
+    }
+}
+
+impl TryFrom<Vec<String>> for AllowedTypes {
+    type Error = CatalogError;
+
+    fn try_from(types: Vec<String>) -> Result<Self, CatalogError> {
+        Self::parse(&types)
+    }
+}
+
+impl From<AllowedTypes> for Vec<String> {
+    fn from(types: AllowedTypes) -> Self {
+        types.to_list()
     }
 }
 

@@ -9,7 +9,7 @@ use usage::bucket_counters::BucketCounters;
 use super::audit_entry::{AuditRecord, changed_settings};
 use super::bucket_deletion::PendingDeletion;
 use super::change::{Change, Table, check_count, check_total, split};
-use super::record::{Record, corrupt_record, read};
+use super::record::{corrupt_record, decode};
 use super::{
     Access, AccountId, AllowedTypes, AuditAction, Bucket, BucketKind, Buckets, CacheControl,
     CatalogError, CorsOrigins, CorsRule, MemberRole, OrganisationId, PublicAccessBlock,
@@ -90,10 +90,10 @@ impl Table for BucketTable {
         let (prefix, name) = split(fact);
         let name = BucketName::parse(name).map_err(|why| corrupt_record(fact, &why))?;
         match (prefix == bucket::PREFIX, value) {
-            (true, Some(value)) => self.put(read(fact, value)?),
+            (true, Some(value)) => self.put(decode(fact, value)?),
             (true, None) => self.remove(&name),
             (false, Some(value)) => {
-                let deletion: PendingDeletion = read(fact, value)?;
+                let deletion: PendingDeletion = decode(fact, value)?;
                 let is_claimed = self.deletions.get(&name).is_some_and(|it| it.is_claimed);
                 self.deletions.insert(name, PendingDeletion { is_claimed, ..deletion });
             }
@@ -139,7 +139,7 @@ impl BucketTable {
     /// Returns the owner of a bucket, also while its deletion may be undone.
     pub(super) fn owner_of(&self, name: &BucketName) -> Option<AccountId> {
         let deleted = || self.deletions.get(name)?.must_be_empty.as_ref();
-        let bucket = self.buckets.get(name).or_else(deleted)?;
+        let bucket = self.buckets.get(name).map(|bucket| &**bucket).or_else(deleted)?;
         Some(bucket.owner.clone())
     }
 
@@ -161,7 +161,7 @@ impl BucketTable {
     pub(super) fn claim_deletion(
         &mut self,
         name: Option<&BucketName>,
-    ) -> Option<(BucketName, Option<Arc<Bucket>>)> {
+    ) -> Option<(BucketName, Option<Bucket>)> {
         let is_meant = |it: &BucketName| name.is_none_or(|name| name == it);
         let mut unclaimed = self.deletions.iter_mut().filter(|(_, it)| !it.is_claimed);
         let (name, deletion) = unclaimed.find(|(name, _)| is_meant(name))?;
@@ -278,7 +278,7 @@ impl Buckets<'_> {
         set_versions(&mut bucket, &settings, self.0.state.store.last_lsn()?)?;
         settings.apply(&mut bucket);
         bucket.updated_ms = self.0.now_ms();
-        let detail = changed_settings(&before.stored(), &bucket.stored(), &[]);
+        let detail = changed_settings(&*before, &bucket, &[]);
         change.audit(AuditRecord::new(AuditAction::BucketChange).bucket(&bucket).detail(detail));
         change.put(bucket.fact()?, &bucket)?;
         change.commit()?;
@@ -356,7 +356,7 @@ impl BucketChange {
         bucket.file_bytes_max = self.file_bytes_max.unwrap_or(bucket.file_bytes_max);
         self.quota.apply(&mut bucket.quota);
         if let Some(placeholder) = self.placeholder {
-            bucket.placeholder = placeholder;
+            bucket.set_placeholder(placeholder);
         }
         if let Some(cache_control) = self.cache_control {
             bucket.cache_control = cache_control;

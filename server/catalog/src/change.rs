@@ -15,7 +15,7 @@ use bytes::Bytes;
 use engine::{Batch, FactName, Precondition, Store};
 
 use super::audit_entry::AuditRecord;
-use super::record::{CatalogRecord, Record, corrupt_record, encode, read};
+use super::record::{Record, corrupt_record, decode, encode};
 use super::{Catalog, CatalogError};
 use crate::limits::{CATALOG_PAGE_FACTS, CATALOG_RECORDS_MAX};
 
@@ -94,7 +94,7 @@ impl Catalog {
 
 impl Change<'_> {
     /// Puts a record that must not exist yet.
-    pub(super) fn add<R: Record + PartialEq>(
+    pub(super) fn add<R: Record>(
         &mut self,
         fact: FactName,
         record: &R,
@@ -104,24 +104,13 @@ impl Change<'_> {
     }
 
     /// Puts a record, and replaces its previous version.
-    pub(super) fn put<R: Record + PartialEq>(
+    pub(super) fn put<R: Record>(
         &mut self,
         fact: FactName,
         record: &R,
     ) -> Result<(), CatalogError> {
-        let value = encode(&fact, &record.stored())?;
-        debug_assert!(read::<R>(&fact, &value).is_ok_and(|it| it == *record), "{fact}");
-        self.facts.push((fact, Some(value)));
-        Ok(())
-    }
-
-    /// Puts a record in its stored form.
-    pub(super) fn put_stored(
-        &mut self,
-        fact: FactName,
-        stored: &impl CatalogRecord,
-    ) -> Result<(), CatalogError> {
-        let value = encode(&fact, stored)?;
+        let value = encode(&fact, record)?;
+        debug_assert!(decode::<R>(&fact, &value).is_ok_and(|it| it == *record), "{fact}");
         self.facts.push((fact, Some(value)));
         Ok(())
     }
@@ -184,7 +173,7 @@ pub(super) fn split(fact: &FactName) -> (&str, &str) {
 }
 
 /// Applies a fact to a map of records; `None` as key for a name that is not one.
-pub(super) fn apply_record<K: Ord, R: Record + PartialEq>(
+pub(super) fn apply_record<K: Ord, R: Record>(
     records: &mut BTreeMap<K, Arc<R>>,
     key: Option<K>,
     fact: &FactName,
@@ -194,7 +183,7 @@ pub(super) fn apply_record<K: Ord, R: Record + PartialEq>(
         key.map(|key| records.remove(&key));
         return Ok(());
     };
-    let record = read(fact, value)?;
+    let record = decode(fact, value)?;
     let key = key.ok_or_else(|| corrupt_record(fact, &"its name does not end in an id"))?;
     set(records, key, record);
     Ok(())

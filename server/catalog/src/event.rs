@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::base32;
 use super::id::WebhookId;
-use super::record::CatalogRecord;
+use super::record::Record;
 
 /// Prefix of the fact names of pending events; the webhook and the number follow.
 pub(super) const EVENT_PREFIX: &str = "webhook-event/";
@@ -113,11 +113,11 @@ pub struct DeliveryState {
     pub dropped: u64,
 }
 
-impl CatalogRecord for QueuedEvent {}
+impl Record for QueuedEvent {}
 
-impl CatalogRecord for DeadLetter {}
+impl Record for DeadLetter {}
 
-impl CatalogRecord for DeliveryState {}
+impl Record for DeliveryState {}
 
 impl EventKind {
     const ALL: [Self; 5] = [

@@ -26,6 +26,7 @@ use sha2::Sha256;
 use super::base32;
 use super::bucket::Bucket;
 use super::id::{AccountId, ApiKeyId, SessionId};
+use super::stored_text::StoredText;
 
 /// Prefix of the fact names of used tokens.
 pub(super) const USED_PREFIX: &str = "token/";
@@ -182,7 +183,7 @@ impl Grant {
             bucket: BucketName::parse(text(bucket)?).ok()?,
             path: PathInBucket::parse(text(path)?).ok()?,
             params: UploadParams::of_byte(wishes)?,
-            issuer: Issuer::parse(text(issuer)?)?,
+            issuer: Issuer::from_text(text(issuer)?).ok()?,
             expires_ms: u64::from_le_bytes(expires_ms.try_into().ok()?),
         })
     }
@@ -193,8 +194,8 @@ const SESSION_MARK: &str = "session/";
 /// Prefix of an account id.
 const ACCOUNT_MARK: &str = "account/";
 
-impl Issuer {
-    pub(super) fn to_text(&self) -> String {
+impl StoredText for Issuer {
+    fn to_text(&self) -> String {
         match self {
             Self::Key(id) => id.to_string(),
             Self::Session(id) => format!("{SESSION_MARK}{id}"),
@@ -202,13 +203,13 @@ impl Issuer {
         }
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Result<Self, String> {
         if let Some(id) = text.strip_prefix(ACCOUNT_MARK) {
-            return AccountId::parse(id).map(Self::Account);
+            return AccountId::read(id).map(Self::Account);
         }
         match text.strip_prefix(SESSION_MARK) {
-            Some(id) => SessionId::parse(id).map(Self::Session),
-            None => ApiKeyId::parse(text).map(Self::Key),
+            Some(id) => SessionId::read(id).map(Self::Session),
+            None => ApiKeyId::read(text).map(Self::Key),
         }
     }
 }

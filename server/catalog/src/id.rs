@@ -9,6 +9,8 @@ use std::sync::Arc;
 use engine::FactName;
 use engine::name::NameError;
 use engine::rng::Rng;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::base32;
 
@@ -74,11 +76,34 @@ impl<K> Id<K> {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the id of a record whose name is not set yet; see [`Record::named`](super::record::Record::named).
+    pub(super) fn unnamed() -> Self {
+        Self("".into(), PhantomData)
+    }
 }
 
 impl<K: IdKind> Id<K> {
     pub(super) fn fact(&self) -> Result<FactName, NameError> {
         FactName::parse(&format!("{}{self}", K::PREFIX))
+    }
+
+    /// Parses the id in a fact name or a record.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let kind = K::PREFIX.trim_end_matches('/');
+        Self::parse(text).ok_or_else(|| format!("invalid {kind} id {text:?}"))
+    }
+}
+
+impl<K> Serialize for Id<K> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0)
+    }
+}
+
+impl<'de, K: IdKind> Deserialize<'de> for Id<K> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::read(&String::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 

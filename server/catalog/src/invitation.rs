@@ -8,16 +8,20 @@ use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::AccountId;
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
 use super::secret::SecretHash;
 
 /// Prefix of the fact names of invitations; the account id follows.
 pub(super) const PREFIX: &str = "invitation/";
 
 /// Record of an invitation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Invitation {
+    #[serde(skip, default = "AccountId::unnamed")]
     pub account: AccountId,
+    /// SHA-256 of the secret, hexadecimal.
+    #[serde(rename = "secret_sha256")]
     pub(super) hash: SecretHash,
     pub expires_ms: u64,
 }
@@ -28,29 +32,9 @@ pub struct IssuedInvitation {
     pub expires_ms: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredInvitation {
-    /// SHA-256 of the secret, hexadecimal.
-    secret_sha256: String,
-    expires_ms: u64,
-}
-
-impl CatalogRecord for StoredInvitation {}
-
 impl Record for Invitation {
-    type Stored = StoredInvitation;
-
-    fn stored(&self) -> StoredInvitation {
-        StoredInvitation { secret_sha256: self.hash.to_hex(), expires_ms: self.expires_ms }
-    }
-
-    fn from_stored(account: &str, stored: StoredInvitation) -> Result<Self, String> {
-        Ok(Self {
-            account: AccountId::parse(account).ok_or("its name does not end in an account id")?,
-            hash: SecretHash::from_hex(&stored.secret_sha256)?,
-            expires_ms: stored.expires_ms,
-        })
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { account: AccountId::read(name)?, ..self })
     }
 }
 

@@ -9,15 +9,19 @@ use utoipa::ToSchema;
 
 use super::grant::Issuer;
 use super::id::{AccountId, JobId};
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
+use super::stored_text::text;
 
 /// Long-running background work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Job {
+    #[serde(skip, default = "JobId::unnamed")]
     pub id: JobId,
     /// Account of the job.
     pub account: AccountId,
     /// API key or account that started the job, whose current rights limit the job.
+    #[serde(with = "text")]
     pub issuer: Issuer,
     pub work: JobSpec,
     pub state: JobState,
@@ -26,10 +30,12 @@ pub struct Job {
     pub created_ms: u64,
     pub started_ms: Option<u64>,
     pub ended_ms: Option<u64>,
+    #[serde(rename = "sums")]
     pub progress: JobProgress,
     /// Code and message of a failure.
     pub error: Option<JobError>,
     /// Errors of the first URLs that failed.
+    #[serde(default)]
     pub failures: Vec<JobFailure>,
 }
 
@@ -130,60 +136,9 @@ pub enum JobEnd {
     Failed(JobError),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredJob {
-    account: String,
-    issuer: String,
-    work: JobSpec,
-    state: JobState,
-    began_lsn: u64,
-    created_ms: u64,
-    started_ms: Option<u64>,
-    ended_ms: Option<u64>,
-    sums: JobProgress,
-    error: Option<JobError>,
-    #[serde(default)]
-    failures: Vec<JobFailure>,
-}
-
-impl CatalogRecord for StoredJob {}
-
 impl Record for Job {
-    type Stored = StoredJob;
-
-    fn stored(&self) -> StoredJob {
-        StoredJob {
-            account: self.account.to_string(),
-            issuer: self.issuer.to_text(),
-            work: self.work.clone(),
-            state: self.state,
-            began_lsn: self.began_lsn,
-            created_ms: self.created_ms,
-            started_ms: self.started_ms,
-            ended_ms: self.ended_ms,
-            sums: self.progress,
-            error: self.error.clone(),
-            failures: self.failures.clone(),
-        }
-    }
-
-    fn from_stored(id: &str, stored: StoredJob) -> Result<Self, String> {
-        let account = AccountId::parse(&stored.account).ok_or("invalid account id")?;
-        Ok(Self {
-            id: JobId::parse(id).ok_or("invalid job id")?,
-            issuer: Issuer::parse(&stored.issuer).ok_or("invalid credential")?,
-            account,
-            work: stored.work,
-            state: stored.state,
-            began_lsn: stored.began_lsn,
-            created_ms: stored.created_ms,
-            started_ms: stored.started_ms,
-            ended_ms: stored.ended_ms,
-            progress: stored.sums,
-            error: stored.error,
-            failures: stored.failures,
-        })
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { id: JobId::read(name)?, ..self })
     }
 }
 

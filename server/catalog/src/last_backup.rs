@@ -5,7 +5,7 @@
 use engine::FactName;
 use serde::{Deserialize, Serialize};
 
-use super::record::{CatalogRecord, decode};
+use super::record::{Record, decode};
 use super::{Catalog, CatalogError};
 
 const FACT: &str = "last-backup";
@@ -23,13 +23,13 @@ pub struct LastBackup {
     pub damage_count: u64,
 }
 
-impl CatalogRecord for LastBackup {}
+impl Record for LastBackup {}
 
 impl Catalog {
     /// Records a backup.
     pub fn record_backup(&self, backup: &LastBackup) -> Result<(), CatalogError> {
         let mut change = self.begin();
-        change.put_stored(FactName::parse(FACT)?, backup)?;
+        change.put(FactName::parse(FACT)?, backup)?;
         change.commit()
     }
 

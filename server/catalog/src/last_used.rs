@@ -12,7 +12,7 @@ use engine::FactName;
 use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
-use super::record::CatalogRecord;
+use super::record::Record;
 use super::{ApiKeyId, CatalogError};
 
 /// Prefix of the fact names of last-used times; the key id follows.
@@ -21,21 +21,30 @@ pub(super) const PREFIX: &str = "apikey-use/";
 pub(super) const BATCH_FACTS: usize = 500;
 pub(super) const HOUR_MS: u64 = 60 * 60 * 1_000;
 
-/// Hour of the last use; zero if never used.
-#[derive(Debug, Default)]
+/// Hour of the last use; zero if never used. Not part of the equality of records.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(super) struct LastUsed(AtomicU64);
 
 /// Ids of keys, or of sessions, whose last use is not persisted yet.
 pub(super) struct UnwrittenUses<I>(Mutex<BTreeSet<I>>);
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredLastUse {
     /// Hours since 1970.
     pub(super) hour: u64,
 }
 
-impl CatalogRecord for StoredLastUse {}
+impl Record for StoredLastUse {}
+
+impl PartialEq for LastUsed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LastUsed {}
 
 impl LastUsed {
     pub(super) fn at(hour: u64) -> Self {

@@ -58,6 +58,7 @@ mod set_up;
 mod signing_keys;
 mod staging;
 mod standing_history;
+mod stored_text;
 #[cfg(test)]
 mod tests;
 mod text_encoding;

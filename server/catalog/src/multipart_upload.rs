@@ -15,7 +15,9 @@ use uuid::Uuid;
 
 use super::change::each_fact;
 use super::id::AccountId;
-use super::record::{CatalogRecord, corrupt_record, decode, encode};
+use super::pending_upload::parse_upload_name;
+use super::record::{Record, corrupt_record, decode, encode};
+use super::stored_text::text;
 use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
 use crate::limits;
 use crate::object_attributes::{StoredAttributes, StoredChecksum};
@@ -24,20 +26,28 @@ const PREFIX: &str = "s3-upload/";
 const PART_PREFIX: &str = "s3-part/";
 
 /// Multipart upload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MultipartUpload {
+    #[serde(skip)]
     pub id: Uuid,
+    #[serde(skip, default = "AccountId::unnamed")]
     pub account: AccountId,
+    #[serde(with = "text")]
     pub bucket: BucketName,
+    #[serde(with = "text")]
     pub key: ObjectKey,
     /// Attributes of the object that do not depend on its content.
     pub attributes: StoredAttributes,
     /// Checksum algorithm of the parts, and checksum type of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<UploadChecksum>,
+    #[serde(rename = "begun_ms")]
     pub started_ms: u64,
     /// Entity tag of the object, once it is stored.
     pub done: Option<String>,
     /// Checksum of the object, once it is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_checksum: Option<StoredChecksum>,
 }
 
@@ -51,49 +61,39 @@ pub struct UploadChecksum {
 }
 
 /// Uploaded part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UploadedPart {
+    #[serde(skip)]
     pub number: u32,
     /// Engine body with the content.
+    #[serde(with = "text")]
     pub file: Uuid,
-    pub received: ResumePoint,
+    pub bytes: u64,
+    /// BLAKE3 hash of the bytes.
+    #[serde(with = "hex")]
+    pub hash: [u8; 32],
     /// Entity tag: the MD5 of the bytes, hexadecimal.
     pub etag: String,
     /// Checksum by the algorithm of the upload, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     pub stored_ms: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredMultipartUpload {
-    bucket: String,
-    key: String,
-    attributes: StoredAttributes,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    checksum: Option<UploadChecksum>,
-    begun_ms: u64,
-    done: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    done_checksum: Option<StoredChecksum>,
+impl Record for MultipartUpload {
+    fn named(self, name: &str) -> Result<Self, String> {
+        let (account, id) = parse_upload_name(name)?;
+        Ok(Self { account, id, ..self })
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredPart {
-    file: String,
-    bytes: u64,
-    /// BLAKE3 hash, hexadecimal.
-    hash: String,
-    etag: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    checksum: Option<String>,
-    stored_ms: u64,
+impl Record for UploadedPart {
+    fn named(self, name: &str) -> Result<Self, String> {
+        let number = name.rsplit('/').next().and_then(|number| number.parse().ok());
+        Ok(Self { number: number.ok_or("its name does not end in a number")?, ..self })
+    }
 }
-
-impl CatalogRecord for StoredMultipartUpload {}
-
-impl CatalogRecord for StoredPart {}
 
 impl MultipartUpload {
     /// Returns the upload of an account with this id.
@@ -103,7 +103,7 @@ impl MultipartUpload {
         id: Uuid,
     ) -> Result<Option<Self>, CatalogError> {
         let fact = fact(account, id)?;
-        store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
+        store.fact(&fact)?.map(|bytes| decode(&fact, &bytes)).transpose()
     }
 
     /// Returns the uploads of an account, by id, up to a limit.
@@ -113,7 +113,7 @@ impl MultipartUpload {
         bound: usize,
     ) -> Result<Vec<Self>, CatalogError> {
         let facts = store.facts(&format!("{PREFIX}{account}/"), None, bound)?;
-        facts.iter().map(|(fact, bytes)| Self::read(fact, bytes)).collect()
+        facts.iter().map(|(fact, bytes)| decode(fact, bytes)).collect()
     }
 
     /// Returns the key as the client sent it.
@@ -125,31 +125,14 @@ impl MultipartUpload {
     /// Returns the fact and its encoded value.
     pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
         let fact = fact(&self.account, self.id)?;
-        let stored = StoredMultipartUpload {
-            bucket: self.bucket.to_string(),
-            key: self.key.to_string(),
-            attributes: self.attributes.clone(),
-            checksum: self.checksum.clone(),
-            begun_ms: self.started_ms,
-            done: self.done.clone(),
-            done_checksum: self.done_checksum.clone(),
-        };
-        let bytes = encode(&fact, &stored)?;
+        let bytes = encode(&fact, self)?;
         Ok((fact, bytes))
     }
 
     /// Returns a batch that records a part, provided that the upload still exists.
     pub fn record_part(&self, part: &UploadedPart) -> Result<Batch, CatalogError> {
         let fact = part_fact(self.id, part.number)?;
-        let stored = StoredPart {
-            file: part.file.to_string(),
-            bytes: part.received.bytes,
-            hash: hex::encode(&part.received.hash),
-            etag: part.etag.clone(),
-            checksum: part.checksum.clone(),
-            stored_ms: part.stored_ms,
-        };
-        let bytes = encode(&fact, &stored)?;
+        let bytes = encode(&fact, part)?;
         let batch = Batch::new().require(Precondition::FactPresent(self.fact()?.0));
         Ok(batch.put_fact(fact, bytes))
     }
@@ -157,7 +140,7 @@ impl MultipartUpload {
     /// Returns an uploaded part.
     pub fn part(&self, store: &Store, number: u32) -> Result<Option<UploadedPart>, CatalogError> {
         let fact = part_fact(self.id, number)?;
-        store.fact(&fact)?.map(|bytes| UploadedPart::read(&fact, &bytes)).transpose()
+        store.fact(&fact)?.map(|bytes| decode(&fact, &bytes)).transpose()
     }
 
     /// Returns uploaded parts by number, after a given one, up to a limit.
@@ -175,7 +158,7 @@ impl MultipartUpload {
             let facts = store.facts(&prefix, Some(&after), wanted)?;
             let is_last = facts.len() < wanted;
             for (fact, bytes) in facts {
-                parts.push(UploadedPart::read(&fact, &bytes)?);
+                parts.push(decode(&fact, &bytes)?);
                 after = fact;
             }
             if is_last {
@@ -207,17 +190,17 @@ impl MultipartUpload {
     pub(super) fn unfinished(store: &Store) -> Result<HashMap<Uuid, StagedUpload>, CatalogError> {
         let mut uploads = HashMap::new();
         each_fact(store, PREFIX, |fact, bytes| {
-            let upload = Self::read(fact, bytes)?;
+            let upload: Self = decode(fact, bytes)?;
             if upload.done.is_none() {
                 uploads.insert(upload.id, upload.staged(StoredAmount::default()));
             }
             Ok(())
         })?;
         each_fact(store, PART_PREFIX, |fact, bytes| {
-            let part = UploadedPart::read(fact, bytes)?;
+            let part: UploadedPart = decode(fact, bytes)?;
             if let Some(staged) = uploads.get_mut(&upload_of(fact)?) {
-                staged.length = staged.length.saturating_add(part.received.bytes);
-                staged.bodies.insert(part.file, part.received.bytes);
+                staged.length = staged.length.saturating_add(part.bytes);
+                staged.bodies.insert(part.file, part.bytes);
                 staged.touched_ms = staged.touched_ms.max(part.stored_ms);
             }
             Ok(())
@@ -247,14 +230,14 @@ impl MultipartUpload {
     ) -> Result<BTreeSet<Uuid>, CatalogError> {
         let mut newest: BTreeMap<Uuid, u64> = BTreeMap::new();
         each_fact(store, PART_PREFIX, |fact, bytes| {
-            let (upload, part) = (upload_of(fact)?, UploadedPart::read(fact, bytes)?);
+            let (upload, part): (_, UploadedPart) = (upload_of(fact)?, decode(fact, bytes)?);
             let newest = newest.entry(upload).or_default();
             *newest = part.stored_ms.max(*newest);
             Ok(())
         })?;
         let (mut open, mut over) = (BTreeSet::new(), Vec::new());
         each_fact(store, PREFIX, |fact, bytes| {
-            let upload = Self::read(fact, bytes)?;
+            let upload: Self = decode(fact, bytes)?;
             let last_ms =
                 newest.get(&upload.id).copied().unwrap_or_default().max(upload.started_ms);
             let is_evicted = upload.done.is_none() && !staging.contains(upload.id);
@@ -268,7 +251,7 @@ impl MultipartUpload {
         })?;
         let mut kept = BTreeSet::new();
         each_fact(store, PART_PREFIX, |fact, bytes| {
-            let part = UploadedPart::read(fact, bytes)?;
+            let part: UploadedPart = decode(fact, bytes)?;
             // A recent part may belong to an upload that was created after the first scan.
             let since_ms =
                 part.stored_ms.saturating_add(limits::TUS_SWEEP_INTERVAL.as_millis() as u64);
@@ -285,40 +268,12 @@ impl MultipartUpload {
         }
         Ok(kept)
     }
-
-    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
-        let stored: StoredMultipartUpload = decode(fact, bytes)?;
-        let bad = |why: &str| corrupt_record(fact, &why);
-        let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
-        let (account, id) = name.ok_or_else(|| bad("it has no account"))?;
-        Ok(Self {
-            id: Uuid::parse_str(id).map_err(|_| bad("its id is not a UUID"))?,
-            account: AccountId::parse(account).ok_or_else(|| bad("invalid account id"))?,
-            bucket: BucketName::parse(&stored.bucket).map_err(|why| bad(&why.to_string()))?,
-            key: ObjectKey::parse(&stored.key).map_err(|why| bad(&why.to_string()))?,
-            attributes: stored.attributes,
-            checksum: stored.checksum,
-            started_ms: stored.begun_ms,
-            done: stored.done,
-            done_checksum: stored.done_checksum,
-        })
-    }
 }
 
 impl UploadedPart {
-    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
-        let stored: StoredPart = decode(fact, bytes)?;
-        let bad = |why: &str| corrupt_record(fact, &why);
-        let number = fact.as_str().rsplit('/').next().and_then(|number| number.parse().ok());
-        let hash = hex::decode(&stored.hash).ok_or_else(|| bad("invalid hash"))?;
-        Ok(Self {
-            number: number.ok_or_else(|| bad("its name does not end in a number"))?,
-            file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is not a UUID"))?,
-            received: ResumePoint { bytes: stored.bytes, hash },
-            etag: stored.etag,
-            checksum: stored.checksum,
-            stored_ms: stored.stored_ms,
-        })
+    /// Returns the end of the part, for reading it.
+    pub fn received(&self) -> ResumePoint {
+        ResumePoint { bytes: self.bytes, hash: self.hash }
     }
 }
 
@@ -377,9 +332,9 @@ mod tests {
     }
 
     fn part(number: u32, stored_ms: u64) -> UploadedPart {
-        let received = ResumePoint { bytes: 5, hash: [number as u8; 32] };
         let (file, etag) = (Uuid::from_u128(u128::from(number)), "0f".repeat(16));
-        UploadedPart { number, file, received, etag, checksum: Some("AAAAAA==".into()), stored_ms }
+        let (hash, checksum) = ([number as u8; 32], Some("AAAAAA==".into()));
+        UploadedPart { number, file, bytes: 5, hash, etag, checksum, stored_ms }
     }
 
     fn put(store: &Store, upload: &MultipartUpload) {

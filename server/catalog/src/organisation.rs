@@ -11,19 +11,24 @@ use utoipa::ToSchema;
 use super::CatalogError;
 use super::api_key::Scope;
 use super::id::{AccountId, OrganisationId};
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
+use super::stored_text::text;
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
 /// Group of accounts that share buckets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Organisation {
+    #[serde(skip, default = "OrganisationId::unnamed")]
     pub id: OrganisationId,
     /// Display name, not necessarily unique.
+    #[serde(with = "text")]
     pub name: OrganisationName,
     /// Account that owns its buckets, whose plan and quota apply.
     pub owner: AccountId,
     pub members: BTreeMap<AccountId, MemberRole>,
     /// Accounts that become members with these roles when they accept.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub invited: BTreeMap<AccountId, MemberRole>,
     pub created_ms: u64,
 }
@@ -46,48 +51,9 @@ pub enum MemberRole {
     Owner,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredOrganisation {
-    name: String,
-    owner: String,
-    members: BTreeMap<String, MemberRole>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    invited: BTreeMap<String, MemberRole>,
-    created_ms: u64,
-}
-
-impl CatalogRecord for StoredOrganisation {}
-
 impl Record for Organisation {
-    type Stored = StoredOrganisation;
-
-    fn stored(&self) -> StoredOrganisation {
-        let stored = |accounts: &BTreeMap<AccountId, MemberRole>| {
-            accounts.iter().map(|(id, role)| (id.to_string(), *role)).collect()
-        };
-        StoredOrganisation {
-            name: self.name.as_str().to_owned(),
-            owner: self.owner.to_string(),
-            members: stored(&self.members),
-            invited: stored(&self.invited),
-            created_ms: self.created_ms,
-        }
-    }
-
-    fn from_stored(id: &str, stored: StoredOrganisation) -> Result<Self, String> {
-        let account = |id: &str| AccountId::parse(id).ok_or("it contains an invalid account id");
-        let accounts = |stored: &BTreeMap<String, MemberRole>| {
-            stored.iter().map(|(id, role)| Ok((account(id)?, *role))).collect::<Result<_, &str>>()
-        };
-        Ok(Self {
-            id: OrganisationId::parse(id).ok_or("its id is not the id of an organisation")?,
-            name: OrganisationName::parse(&stored.name).map_err(|error| error.to_string())?,
-            owner: account(&stored.owner)?,
-            members: accounts(&stored.members)?,
-            invited: accounts(&stored.invited)?,
-            created_ms: stored.created_ms,
-        })
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { id: OrganisationId::read(name)?, ..self })
     }
 }
 

@@ -11,11 +11,12 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use engine::FactName;
 use engine::name::NameError;
 use engine::rng::Rng;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use subtle::ConstantTimeEq;
 use unicode_normalization::UnicodeNormalization;
 
-use super::record::CatalogRecord;
+use super::record::Record;
 use super::{AccountId, CatalogError, base32, hex};
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
 
@@ -38,34 +39,29 @@ pub struct Password(String);
 
 /// Stored password hash.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "StoredHash", into = "StoredHash")]
+#[serde(deny_unknown_fields)]
 pub struct PasswordHash {
+    #[serde(deserialize_with = "bounded::<_, MEMORY_KIB_MAX>")]
     memory_kib: u32,
+    #[serde(deserialize_with = "bounded::<_, PASSES_MAX>")]
     passes: u32,
+    #[serde(deserialize_with = "bounded::<_, LANES_MAX>")]
     lanes: u32,
+    #[serde(with = "base32")]
     salt: [u8; SALT_BYTES],
+    /// Argon2id hash.
+    #[serde(rename = "argon2id", with = "hex")]
     hash: [u8; 32],
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredHash {
-    memory_kib: u32,
-    passes: u32,
-    lanes: u32,
-    salt: String,
-    /// Argon2id hash, hexadecimal.
-    argon2id: String,
-}
-
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredPassword {
     pub(super) hash: PasswordHash,
     pub(super) changed_ms: u64,
 }
 
-impl CatalogRecord for StoredPassword {}
+impl Record for StoredPassword {}
 
 impl Password {
     /// Validates a new password: at least [`PASSWORD_CHARS_MIN`] characters and at most [`PASSWORD_BYTES_MAX`] bytes.
@@ -129,34 +125,11 @@ fn argon2id(figures: Params, password: &[u8], salt: &[u8]) -> Result<[u8; 32], a
     Ok(hash)
 }
 
-impl TryFrom<StoredHash> for PasswordHash {
-    type Error = &'static str;
-
-    fn try_from(stored: StoredHash) -> Result<Self, Self::Error> {
-        let StoredHash { memory_kib, passes, lanes, salt, argon2id } = stored;
-        let salt = base32::decode(&salt).and_then(|salt| salt.try_into().ok());
-        let is_ours = (1..=MEMORY_KIB_MAX).contains(&memory_kib)
-            && (1..=PASSES_MAX).contains(&passes)
-            && (1..=LANES_MAX).contains(&lanes);
-        if !is_ours {
-            return Err("its hash parameters exceed the limit");
-        }
-        Ok(Self {
-            memory_kib,
-            passes,
-            lanes,
-            salt: salt.ok_or("its salt is not 16 bytes long")?,
-            hash: hex::decode(&argon2id).ok_or("its hash is not 32 bytes long")?,
-        })
-    }
-}
-
-impl From<PasswordHash> for StoredHash {
-    fn from(hash: PasswordHash) -> Self {
-        let PasswordHash { memory_kib, passes, lanes, salt, hash } = hash;
-        let (salt, argon2id) = (base32::encode(&salt), hex::encode(&hash));
-        Self { memory_kib, passes, lanes, salt, argon2id }
-    }
+/// Reads a parameter of a stored hash.
+fn bounded<'de, D: Deserializer<'de>, const MAX: u32>(from: D) -> Result<u32, D::Error> {
+    let value = u32::deserialize(from)?;
+    let error = || D::Error::custom(format_args!("hash parameter {value} is not from 1 to {MAX}"));
+    (1..=MAX).contains(&value).then_some(value).ok_or_else(error)
 }
 
 /// Prints nothing, so that a password is never logged by accident.

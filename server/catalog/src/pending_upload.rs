@@ -12,16 +12,21 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::id::AccountId;
-use super::record::{CatalogRecord, decode, encode};
+use super::record::{Record, decode, encode};
+use super::stored_text::{StoredText, optional_text, text};
 use super::{CatalogError, hex};
 
 const PREFIX: &str = "upload/";
 
 /// Resumable upload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PendingUpload {
+    #[serde(skip)]
     pub id: Uuid,
+    #[serde(skip, default = "AccountId::unnamed")]
     pub account: AccountId,
+    #[serde(with = "text")]
     pub bucket: BucketName,
     /// Target folder, with a final `/` or empty, or target file.
     pub path: String,
@@ -33,34 +38,24 @@ pub struct PendingUpload {
     pub length: u64,
     /// Client metadata, verbatim.
     pub metadata: String,
-    pub received: ResumePoint,
+    pub received_bytes: u64,
+    /// BLAKE3 hash of the received bytes.
+    #[serde(with = "hex")]
+    pub received_hash: [u8; 32],
     pub expires_ms: u64,
     /// Whether the file is stored.
     pub is_stored: bool,
     /// Key of the file, if it is stored and the key could be recorded.
+    #[serde(default, with = "optional_text")]
     pub key: Option<ObjectKey>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredUpload {
-    bucket: String,
-    path: String,
-    overwrite: bool,
-    randomize_name: bool,
-    #[serde(default)]
-    thumbnail: Option<bool>,
-    length: u64,
-    metadata: String,
-    received_bytes: u64,
-    /// BLAKE3 hash of the received bytes, hexadecimal.
-    received_hash: String,
-    expires_ms: u64,
-    is_stored: bool,
-    key: Option<String>,
+impl Record for PendingUpload {
+    fn named(self, name: &str) -> Result<Self, String> {
+        let (account, id) = parse_upload_name(name)?;
+        Ok(Self { account, id, ..self })
+    }
 }
-
-impl CatalogRecord for StoredUpload {}
 
 impl PendingUpload {
     /// Returns the upload of an account with this id.
@@ -70,7 +65,7 @@ impl PendingUpload {
         id: Uuid,
     ) -> Result<Option<Self>, CatalogError> {
         let fact = fact(account, id)?;
-        store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
+        store.fact(&fact)?.map(|bytes| decode(&fact, &bytes)).transpose()
     }
 
     /// Returns the number of uploads of an account, up to a limit.
@@ -85,62 +80,27 @@ impl PendingUpload {
     ) -> Result<(Vec<Self>, Option<FactName>), CatalogError> {
         let facts = store.facts(PREFIX, after, engine::limits::LIST_PAGE_MAX)?;
         let last = facts.last().map(|(name, _)| name.clone());
-        let uploads = facts.iter().map(|(name, bytes)| Self::read(name, bytes));
+        let uploads = facts.iter().map(|(name, bytes)| decode(name, bytes));
         Ok((uploads.collect::<Result<_, _>>()?, last))
     }
 
     /// Returns the fact and its encoded value.
     pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
         let fact = fact(&self.account, self.id)?;
-        let stored = StoredUpload {
-            bucket: self.bucket.to_string(),
-            path: self.path.clone(),
-            overwrite: self.overwrite,
-            randomize_name: self.randomize_name,
-            thumbnail: self.thumbnail,
-            length: self.length,
-            metadata: self.metadata.clone(),
-            received_bytes: self.received.bytes,
-            received_hash: hex::encode(&self.received.hash),
-            expires_ms: self.expires_ms,
-            is_stored: self.is_stored,
-            key: self.key.as_ref().map(ToString::to_string),
-        };
-        let bytes = encode(&fact, &stored)?;
+        let bytes = encode(&fact, self)?;
         Ok((fact, bytes))
     }
 
-    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
-        let stored: StoredUpload = decode(fact, bytes)?;
-        let unreadable = |why: &str| super::record::corrupt_record(fact, &why);
-        let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
-        let (account, id) = name.ok_or_else(|| unreadable("it has no account"))?;
-        Ok(Self {
-            id: Uuid::parse_str(id).map_err(|_| unreadable("its id is not a UUID"))?,
-            account: AccountId::parse(account).ok_or_else(|| unreadable("invalid account id"))?,
-            bucket: BucketName::parse(&stored.bucket)
-                .map_err(|why| unreadable(&why.to_string()))?,
-            path: stored.path,
-            overwrite: stored.overwrite,
-            randomize_name: stored.randomize_name,
-            thumbnail: stored.thumbnail,
-            length: stored.length,
-            metadata: stored.metadata,
-            received: ResumePoint {
-                bytes: stored.received_bytes,
-                hash: hex::decode(&stored.received_hash)
-                    .ok_or_else(|| unreadable("invalid hash"))?,
-            },
-            expires_ms: stored.expires_ms,
-            is_stored: stored.is_stored,
-            key: match stored.key {
-                Some(key) => {
-                    Some(ObjectKey::parse(&key).map_err(|why| unreadable(&why.to_string()))?)
-                }
-                None => None,
-            },
-        })
+    /// Returns the point from which the upload can be resumed.
+    pub fn received(&self) -> ResumePoint {
+        ResumePoint { bytes: self.received_bytes, hash: self.received_hash }
     }
+}
+
+/// Parses the account and the id from the name of an upload.
+pub(super) fn parse_upload_name(name: &str) -> Result<(AccountId, Uuid), String> {
+    let (account, id) = name.split_once('/').ok_or("its name has no account")?;
+    Ok((AccountId::read(account)?, Uuid::from_text(id)?))
 }
 
 fn fact(account: &AccountId, id: Uuid) -> Result<FactName, NameError> {

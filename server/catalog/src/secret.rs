@@ -6,6 +6,7 @@
 use std::fmt;
 
 use engine::rng::Rng;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -15,8 +16,9 @@ const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 52;
 
 /// Stored hash of a secret.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SecretHash([u8; 32]);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretHash(#[serde(with = "hex")] [u8; 32]);
 
 /// Newly issued secret.
 pub struct IssuedSecret {
@@ -45,14 +47,6 @@ impl SecretHash {
     pub fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
-
-    pub(super) fn to_hex(&self) -> String {
-        hex::encode(&self.0)
-    }
-
-    pub(super) fn from_hex(text: &str) -> Result<Self, &'static str> {
-        hex::decode(text).map(Self).ok_or("its hash is not a SHA-256")
-    }
 }
 
 /// Prints nothing, so that a secret is never logged by accident.
@@ -79,10 +73,9 @@ mod tests {
         assert_eq!(one.text.len(), SECRET_CHARS);
         let presented = SecretHash::from_text(&one.text).unwrap();
         assert!(presented.matches(&one.hash) && !presented.matches(&other.hash));
-        let kept = one.hash.to_hex();
-        assert!(
-            !kept.contains(&one.text) && SecretHash::from_hex(&kept).unwrap().matches(&one.hash)
-        );
+        let kept = serde_json::to_string(&one.hash).unwrap();
+        assert!(!kept.contains(&one.text));
+        assert!(serde_json::from_str::<SecretHash>(&kept).unwrap().matches(&one.hash));
         assert_eq!(format!("{:?}", one.hash), "SecretHash");
         for bad in ["", &one.text[1..], &one.text.to_uppercase(), &format!("{}a", one.text)] {
             assert!(SecretHash::from_text(bad).is_none(), "{bad}");

@@ -12,17 +12,25 @@ use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AccountId, SessionId};
-use super::record::CatalogRecord;
+use super::last_used::LastUsed;
+use super::record::Record;
 use super::secret::SecretHash;
 use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE_TIMEOUT, SESSION_LIFETIME};
 
 /// Session of a signed-in user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Session {
+    #[serde(skip, default = "SessionId::unnamed")]
     pub id: SessionId,
     pub account: AccountId,
+    /// SHA-256 of the secret, hexadecimal.
+    #[serde(rename = "secret_sha256")]
     pub(super) hash: SecretHash,
     pub created_ms: u64,
+    /// Last use, in hours since 1970.
+    #[serde(rename = "seen_hour")]
+    pub(super) last_use: LastUsed,
     pub visitor: ClientInfo,
 }
 
@@ -50,19 +58,11 @@ pub struct SessionInfo {
     pub ends_ms: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredSession {
-    account: String,
-    /// SHA-256 of the secret, hexadecimal.
-    secret_sha256: String,
-    created_ms: u64,
-    /// Last use, in hours since 1970.
-    pub(super) seen_hour: u64,
-    visitor: ClientInfo,
+impl Record for Session {
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { id: SessionId::read(name)?, ..self })
+    }
 }
-
-impl CatalogRecord for StoredSession {}
 
 impl ClientInfo {
     /// Creates the client data of a request. A long user agent is truncated.
@@ -84,26 +84,6 @@ impl Session {
 
     pub(super) fn fact(&self) -> Result<FactName, NameError> {
         self.id.fact()
-    }
-
-    pub(super) fn stored(&self, seen_hour: u64) -> StoredSession {
-        StoredSession {
-            account: self.account.as_str().to_owned(),
-            secret_sha256: self.hash.to_hex(),
-            created_ms: self.created_ms,
-            seen_hour,
-            visitor: self.visitor.clone(),
-        }
-    }
-
-    pub(super) fn from_stored(id: &str, stored: StoredSession) -> Result<Self, String> {
-        Ok(Self {
-            id: SessionId::parse(id).ok_or("its id is not the id of a session")?,
-            account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
-            hash: SecretHash::from_hex(&stored.secret_sha256)?,
-            created_ms: stored.created_ms,
-            visitor: stored.visitor,
-        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::id::{IdKind, OfSession};
 use super::last_used::{HOUR_MS, LastUsed};
 use super::record::{corrupt_record, decode};
 use super::secret::{IssuedSecret, SecretHash};
-use super::session::{ClientInfo, Session, SessionInfo, StartedSession, StoredSession};
+use super::session::{ClientInfo, Session, SessionInfo, StartedSession};
 use super::{
     Account, AccountId, AuditAction, CatalogError, FairUseStanding, Invitation, IssuedInvitation,
     PasswordHash, SessionId, Sessions, invitation, password,
@@ -24,17 +24,11 @@ use crate::limits::{INVITATION_LIFETIME, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MA
 /// All sessions, passwords and invitations.
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
-    sessions: BTreeMap<SessionId, CachedSession>,
+    sessions: BTreeMap<SessionId, Arc<Session>>,
     /// Sessions by the hash of their secret.
     by_secret: BTreeMap<SecretHash, SessionId>,
     passwords: BTreeMap<AccountId, Arc<PasswordHash>>,
     invitations: BTreeMap<AccountId, Arc<Invitation>>,
-}
-
-#[derive(Debug)]
-struct CachedSession {
-    session: Arc<Session>,
-    last_use: Arc<LastUsed>,
 }
 
 impl Table for SessionTable {
@@ -45,12 +39,7 @@ impl Table for SessionTable {
         let (prefix, name) = split(fact);
         let account = AccountId::parse(name);
         match (prefix, value) {
-            (OfSession::PREFIX, Some(value)) => {
-                let stored: StoredSession = decode(fact, value)?;
-                let hour = stored.seen_hour;
-                let session = Session::from_stored(name, stored);
-                self.put_session(session.map_err(|why| corrupt_record(fact, &why))?, hour);
-            }
+            (OfSession::PREFIX, Some(value)) => self.put_session(decode(fact, value)?),
             (OfSession::PREFIX, None) => {
                 SessionId::parse(name).into_iter().for_each(|id| self.remove_session(&id));
             }
@@ -71,27 +60,25 @@ impl Table for SessionTable {
 }
 
 impl SessionTable {
-    fn put_session(&mut self, session: Session, hour: u64) {
+    fn put_session(&mut self, session: Session) {
         if let Some(known) = self.sessions.get(&session.id)
-            && *known.session == session
+            && **known == session
         {
-            return known.last_use.advance_to(hour);
+            return known.last_use.advance_to(session.last_use.hour());
         }
         self.remove_session(&session.id);
         self.by_secret.insert(session.hash.clone(), session.id.clone());
-        let last_use = Arc::new(LastUsed::at(hour));
-        let known = CachedSession { session: Arc::new(session), last_use };
-        self.sessions.insert(known.session.id.clone(), known);
+        self.sessions.insert(session.id.clone(), Arc::new(session));
     }
 
     fn remove_session(&mut self, id: &SessionId) {
-        if let Some(known) = self.sessions.remove(id) {
-            self.by_secret.remove(&known.session.hash);
+        if let Some(session) = self.sessions.remove(id) {
+            self.by_secret.remove(&session.hash);
         }
     }
 
-    fn of_account(&self, account: &AccountId) -> impl Iterator<Item = &CachedSession> {
-        self.sessions.values().filter(|known| known.session.account == *account)
+    fn of_account(&self, account: &AccountId) -> impl Iterator<Item = &Arc<Session>> {
+        self.sessions.values().filter(|session| session.account == *account)
     }
 }
 
@@ -112,16 +99,15 @@ impl Sessions<'_> {
     /// Returns the valid session with a presented secret, and records its use.
     pub fn authenticate(&self, presented: &SecretHash) -> Option<Arc<Session>> {
         let now_ms = self.0.now_ms();
-        let (session, last_use) = {
+        let session = {
             let table = self.0.state.sessions.read();
-            let known = table.sessions.get(table.by_secret.get(presented)?)?;
-            (known.session.clone(), known.last_use.clone())
+            table.sessions.get(table.by_secret.get(presented)?)?.clone()
         };
-        let seen_ms = last_use.hour().saturating_mul(HOUR_MS);
+        let seen_ms = session.last_use.hour().saturating_mul(HOUR_MS);
         if !session.hash.matches(presented) || now_ms >= session.ends_ms(seen_ms) {
             return None;
         }
-        self.0.state.unwritten_sessions.record_use(&session.id, &last_use, now_ms);
+        self.0.state.unwritten_sessions.record_use(&session.id, &session.last_use, now_ms);
         Some(session)
     }
 
@@ -207,7 +193,7 @@ impl Sessions<'_> {
     /// Ends a session permanently. No effect on one that has ended.
     pub fn end(&self, id: &SessionId) -> Result<(), CatalogError> {
         let mut change = self.0.begin();
-        let known = self.0.state.sessions.read().sessions.get(id).map(|it| it.session.clone());
+        let known = self.0.state.sessions.read().sessions.get(id).cloned();
         let Some(session) = known else { return Ok(()) };
         change
             .audit(AuditRecord::new(AuditAction::SessionEnd).account(&session.account).target(id));
@@ -285,12 +271,11 @@ impl Sessions<'_> {
         }
         let crowded_out = {
             let table = self.0.state.sessions.read();
-            let mut own: Vec<_> =
-                table.of_account(&account.id).map(|it| (it, it.session.fact())).collect();
+            let mut own: Vec<_> = table.of_account(&account.id).map(|it| (it, it.fact())).collect();
             let is_ended = |fact: &FactName| change.deleted().any(|it| it == fact);
             own.retain(|(_, fact)| !fact.as_ref().is_ok_and(is_ended));
             let has_ended = change.deleted().any(|it| split(it).0 == OfSession::PREFIX);
-            own.sort_by_key(|(it, _)| (it.last_use.hour(), it.session.created_ms));
+            own.sort_by_key(|(it, _)| (it.last_use.hour(), it.created_ms));
             let over = (own.len() + 1).saturating_sub(SESSIONS_PER_ACCOUNT_MAX);
             if over == 0 && !has_ended {
                 check_total(table.sessions.len(), "sessions")?;
@@ -301,8 +286,9 @@ impl Sessions<'_> {
         let IssuedSecret { text: secret, hash } = IssuedSecret::issue(&*self.0.state.rng);
         let created_ms = self.0.now_ms();
         let id = SessionId::issue(&*self.0.state.rng);
-        let session = Session { id, account: account.id.clone(), hash, created_ms, visitor };
-        change.put_stored(session.fact()?, &session.stored(created_ms / HOUR_MS))?;
+        let (account, last_use) = (account.id.clone(), LastUsed::at(created_ms / HOUR_MS));
+        let session = Session { id, account, hash, created_ms, last_use, visitor };
+        change.put(session.fact()?, &session)?;
         Ok(StartedSession { session, secret })
     }
 
@@ -314,7 +300,7 @@ impl Sessions<'_> {
         but: Option<&SessionId>,
     ) -> Result<usize, CatalogError> {
         let table = self.0.state.sessions.read();
-        let own = table.of_account(account).map(|known| &known.session.id);
+        let own = table.of_account(account).map(|session| &session.id);
         let mut count = 0;
         for id in own.filter(|id| Some(*id) != but) {
             change.delete(id.fact()?);
@@ -331,7 +317,7 @@ impl Sessions<'_> {
         hash: PasswordHash,
     ) -> Result<(), CatalogError> {
         let stored = password::StoredPassword { hash, changed_ms: self.0.now_ms() };
-        change.put_stored(password::fact(account)?, &stored)?;
+        change.put(password::fact(account)?, &stored)?;
         change.delete(invitation::fact(account)?);
         Ok(())
     }
@@ -347,12 +333,9 @@ impl Sessions<'_> {
             SESSIONS_BATCH,
             |ids: &BTreeSet<SessionId>| {
                 for id in ids {
-                    let known = {
-                        let table = self.0.state.sessions.read();
-                        table.sessions.get(id).map(|it| (it.session.clone(), it.last_use.hour()))
-                    };
-                    let Some((session, hour)) = known else { continue };
-                    change.put_stored(session.fact()?, &session.stored(hour))?;
+                    let known = self.0.state.sessions.read().sessions.get(id).cloned();
+                    let Some(session) = known else { continue };
+                    change.put(session.fact()?, &*session)?;
                 }
                 change.commit_any()
             },
@@ -384,8 +367,8 @@ impl Sessions<'_> {
     }
 }
 
-fn state_of(known: &CachedSession) -> SessionInfo {
-    let seen_ms = known.last_use.hour().saturating_mul(HOUR_MS).max(known.session.created_ms);
-    let ends_ms = known.session.ends_ms(seen_ms);
-    SessionInfo { session: known.session.clone(), last_seen_ms: seen_ms, ends_ms }
+fn state_of(session: &Arc<Session>) -> SessionInfo {
+    let last_seen_ms = session.last_use.hour().saturating_mul(HOUR_MS).max(session.created_ms);
+    let ends_ms = session.ends_ms(last_seen_ms);
+    SessionInfo { session: session.clone(), last_seen_ms, ends_ms }
 }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::change::{Table, split};
 use super::grant::{Grant, SECRET_BYTES, TokenId, USED_PREFIX};
 use super::id::AccountId;
-use super::record::{CatalogRecord, Record, read};
+use super::record::{Record, decode};
 use super::{CatalogError, Tokens, base32};
 use crate::limits;
 
@@ -32,36 +32,20 @@ pub(super) const PREFIX: &str = "signing-key/";
 pub(super) struct SigningKeyTable(BTreeMap<u32, SigningKey>);
 
 /// Signing key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SigningKey {
+    #[serde(skip)]
     pub(super) number: u32,
+    #[serde(with = "base32")]
     secret: [u8; SECRET_BYTES],
     created_ms: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredSigningKey {
-    secret: String,
-    created_ms: u64,
-}
-
-impl CatalogRecord for StoredSigningKey {}
-
 impl Record for SigningKey {
-    type Stored = StoredSigningKey;
-
-    fn stored(&self) -> StoredSigningKey {
-        StoredSigningKey { secret: base32::encode(&self.secret), created_ms: self.created_ms }
-    }
-
-    fn from_stored(number: &str, stored: StoredSigningKey) -> Result<Self, String> {
-        let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
-        Ok(Self {
-            number: number.parse().map_err(|_| "its name does not end in a number")?,
-            secret: secret.ok_or("its secret is not 32 bytes long")?,
-            created_ms: stored.created_ms,
-        })
+    fn named(self, name: &str) -> Result<Self, String> {
+        let number = name.parse().map_err(|_| "its name does not end in a number")?;
+        Ok(Self { number, ..self })
     }
 }
 
@@ -99,7 +83,7 @@ impl Table for SigningKeyTable {
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
         if let Some(value) = value {
-            let key: SigningKey = read(fact, value)?;
+            let key: SigningKey = decode(fact, value)?;
             self.0.insert(key.number, key);
         } else if let Ok(number) = split(fact).1.parse() {
             self.0.remove(&number);

@@ -199,7 +199,7 @@ impl StagedUpload {
             bucket: upload.bucket.clone(),
             length: upload.length,
             replaced: StoredAmount::default(),
-            bodies: BTreeMap::from([(upload.id, upload.received.bytes)]),
+            bodies: BTreeMap::from([(upload.id, upload.received_bytes)]),
             touched_ms: upload.expires_ms,
             is_completing: false,
         }

@@ -8,7 +8,7 @@ use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
 use super::{AccountId, FairUseStanding};
 use crate::limits::STANDING_CHANGES_MAX;
 
@@ -16,7 +16,8 @@ use crate::limits::STANDING_CHANGES_MAX;
 pub(super) const PREFIX: &str = "standing/";
 
 /// Changes of an account's standing, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StandingHistory {
     pub changes: Vec<StandingChange>,
 }
@@ -41,25 +42,7 @@ pub enum ChangedBy {
     Operator,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredStanding {
-    changes: Vec<StandingChange>,
-}
-
-impl CatalogRecord for StoredStanding {}
-
-impl Record for StandingHistory {
-    type Stored = StoredStanding;
-
-    fn stored(&self) -> StoredStanding {
-        StoredStanding { changes: self.changes.clone() }
-    }
-
-    fn from_stored(_: &str, stored: StoredStanding) -> Result<Self, String> {
-        Ok(Self { changes: stored.changes })
-    }
-}
+impl Record for StandingHistory {}
 
 impl StandingHistory {
     /// Returns the change that led to the current standing.

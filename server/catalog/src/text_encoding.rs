@@ -3,6 +3,8 @@
 /// Lower-case hexadecimal digits.
 pub(super) mod hex {
     use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     pub(crate) fn encode(bytes: &[u8]) -> String {
         HEXLOWER.encode(bytes)
@@ -12,6 +14,16 @@ pub(super) mod hex {
     pub(crate) fn decode(text: &str) -> Option<[u8; 32]> {
         HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok()
     }
+
+    /// Stored form of 32 bytes.
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&encode(bytes))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
+        let bytes = decode(&String::deserialize(from)?);
+        bytes.ok_or_else(|| D::Error::custom("not 32 bytes in hexadecimal"))
+    }
 }
 
 /// Base32 (RFC 4648) without padding, in lower case, as text that a double click selects.
@@ -19,6 +31,8 @@ pub(super) mod base32 {
     use std::sync::LazyLock;
 
     use data_encoding::{Encoding, Specification};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
@@ -34,6 +48,17 @@ pub(super) mod base32 {
     /// Decodes a text; `None` for a text that `encode` would not return, so that no two texts have the same meaning.
     pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
         ENCODING.decode(text.as_bytes()).ok()
+    }
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&encode(bytes))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
+        from: D,
+    ) -> Result<[u8; N], D::Error> {
+        let bytes = decode(&String::deserialize(from)?).and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| D::Error::custom(format_args!("not {N} bytes in base32")))
     }
 
     /// Returns whether a text consists of the alphabet.

@@ -389,7 +389,7 @@ impl Usage<'_> {
             edit(now_hour, &mut |sum| sum.set_amount(amount))?;
         }
         for (day, block) in days {
-            change.put_stored(hours_fact(whose, day)?, &block)?;
+            change.put(hours_fact(whose, day)?, &block)?;
         }
         Ok(())
     }
@@ -456,7 +456,7 @@ impl Usage<'_> {
             change.delete(fact);
         }
         for ((whose, block), stretch) in &blocks {
-            change.put_stored(days_fact(whose, *block)?, stretch)?;
+            change.put(days_fact(whose, *block)?, stretch)?;
         }
         change.commit_any()
     }

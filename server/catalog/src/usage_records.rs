@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use usage::bucket_counters::UsageCounts;
 
 use super::quota::StoredAmount;
-use super::record::CatalogRecord;
+use super::record::Record;
 
 /// Prefix of the fact names of days with their hours; the owner and the number of the day follow.
 pub(super) const HOURS_PREFIX: &str = "traffic-hours/";
@@ -51,7 +51,7 @@ pub(super) struct UsageSum {
     stored: Option<(u64, u64)>,
 }
 
-impl CatalogRecord for UsageBlock {}
+impl Record for UsageBlock {}
 
 impl UsageSum {
     pub(super) fn counts(&self) -> UsageCounts {

@@ -4,22 +4,30 @@
 
 use engine::{BucketName, ObjectKey};
 use protocol::destination::OutboundUrl;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::CatalogError;
 use super::event::{EventKind, EventPattern};
 use super::id::WebhookId;
-use super::record::{CatalogRecord, Record};
+use super::record::Record;
+use super::stored_text::text;
 use super::webhook_secret::WebhookSecret;
 
 /// Subscription to the events of a bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Webhook {
+    #[serde(skip, default = "WebhookId::unnamed")]
     pub id: WebhookId,
+    #[serde(with = "text")]
     pub bucket: BucketName,
+    #[serde(rename = "url", with = "text")]
     pub destination: OutboundUrl,
+    #[serde(with = "text")]
     pub secret: WebhookSecret,
     /// Subscribed events; never empty.
+    #[serde(serialize_with = "write_patterns", deserialize_with = "read_patterns")]
     pub events: Vec<EventPattern>,
     /// Prefix of the keys whose events are sent.
     pub prefix: String,
@@ -31,53 +39,9 @@ pub struct Webhook {
     pub updated_ms: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredWebhook {
-    bucket: String,
-    url: String,
-    secret: String,
-    events: Vec<String>,
-    prefix: String,
-    enabled: bool,
-    disabled_reason: Option<String>,
-    created_ms: u64,
-    updated_ms: u64,
-}
-
-impl CatalogRecord for StoredWebhook {}
-
 impl Record for Webhook {
-    type Stored = StoredWebhook;
-
-    fn stored(&self) -> StoredWebhook {
-        StoredWebhook {
-            bucket: self.bucket.to_string(),
-            url: self.destination.as_str().to_owned(),
-            secret: self.secret.text(),
-            events: self.events.iter().map(ToString::to_string).collect(),
-            prefix: self.prefix.clone(),
-            enabled: self.enabled,
-            disabled_reason: self.disabled_reason.clone(),
-            created_ms: self.created_ms,
-            updated_ms: self.updated_ms,
-        }
-    }
-
-    fn from_stored(id: &str, stored: StoredWebhook) -> Result<Self, String> {
-        let say = |why: &dyn std::fmt::Display| why.to_string();
-        Ok(Self {
-            id: WebhookId::parse(id).ok_or("its id is not a webhook id")?,
-            bucket: BucketName::parse(&stored.bucket).map_err(|why| say(&why))?,
-            destination: OutboundUrl::parse(&stored.url).map_err(|why| say(&why))?,
-            secret: WebhookSecret::parse(&stored.secret).ok_or("invalid secret")?,
-            events: parse_event_patterns(&stored.events).map_err(|why| say(&why))?,
-            prefix: stored.prefix,
-            enabled: stored.enabled,
-            disabled_reason: stored.disabled_reason,
-            created_ms: stored.created_ms,
-            updated_ms: stored.updated_ms,
-        })
+    fn named(self, name: &str) -> Result<Self, String> {
+        Ok(Self { id: WebhookId::read(name)?, ..self })
     }
 }
 
@@ -108,4 +72,12 @@ pub fn parse_event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, Catal
         true => Err(CatalogError::InvalidRequest("a webhook needs at least one event".into())),
         false => Ok(patterns),
     }
+}
+
+fn write_patterns<S: Serializer>(events: &[EventPattern], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(events.iter().map(ToString::to_string))
+}
+
+fn read_patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<EventPattern>, D::Error> {
+    parse_event_patterns(&Vec::deserialize(from)?).map_err(D::Error::custom)
 }

@@ -14,6 +14,8 @@ use engine::rng::Rng;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::stored_text::StoredText;
+
 const SECRET_BYTES: usize = 32;
 const PREFIX: &str = "whsec_";
 
@@ -33,11 +35,6 @@ impl WebhookSecret {
         format!("{PREFIX}{}", STANDARD.encode(self.0))
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let bytes = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
-        bytes.try_into().ok().map(Self)
-    }
-
     /// Returns the value of `webhook-signature` for a message that is sent at this second.
     pub fn signature(&self, id: &str, unix_seconds: u64, body: &[u8]) -> Option<String> {
         // HMAC accepts keys of any length.
@@ -45,6 +42,18 @@ impl WebhookSecret {
         mac.update(format!("{id}.{unix_seconds}.").as_bytes());
         mac.update(body);
         Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+    }
+}
+
+impl StoredText for WebhookSecret {
+    fn to_text(&self) -> String {
+        self.text()
+    }
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        let bytes = text.strip_prefix(PREFIX).and_then(|text| STANDARD.decode(text).ok());
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| "invalid webhook secret".to_owned())
     }
 }
 
@@ -64,15 +73,15 @@ mod tests {
         let secret = WebhookSecret(std::array::from_fn(|index| index as u8));
         let text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
         assert_eq!(
-            (secret.text().as_str(), WebhookSecret::parse(text)),
-            (text, Some(secret.clone()))
+            (secret.text().as_str(), WebhookSecret::from_text(text)),
+            (text, Ok(secret.clone()))
         );
         let signature = secret.signature("msg_1", 1_614_265_330, b"{}").unwrap();
         assert_eq!(signature, "v1,ATSItIDsNRS9QdKP9XOi7h6JK2iXVz31FeOLrDMxCpU=");
         assert_eq!(format!("{secret:?}"), "WebhookSecret");
         for bad in ["", "whsec_", "whsec_AAECAwQ=", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
         {
-            assert_eq!(WebhookSecret::parse(bad), None, "{bad}");
+            assert!(WebhookSecret::from_text(bad).is_err(), "{bad}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::audit_entry::{AuditRecord, changed_settings};
 use super::change::{Table, check_count, split};
 use super::event::{self, EventPattern};
 use super::id::{IdKind, OfWebhook};
-use super::record::{Record, read};
+use super::record::decode;
 use super::{AuditAction, CatalogError, Webhook, WebhookId, WebhookSecret, Webhooks};
 use crate::limits;
 
@@ -46,7 +46,7 @@ impl Table for WebhookTable {
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
         match value {
-            Some(value) => self.put(read(fact, value)?),
+            Some(value) => self.put(decode(fact, value)?),
             None => {
                 let id = WebhookId::parse(split(fact).1);
                 id.into_iter().for_each(|id| self.remove(&id));
@@ -178,7 +178,7 @@ impl Webhooks<'_> {
         edit(&mut webhook);
         webhook.updated_ms = self.0.now_ms();
         // Webhook URLs may contain secrets of the receivers.
-        let detail = changed_settings(&before.stored(), &webhook.stored(), &["url", "secret"]);
+        let detail = changed_settings(&*before, &webhook, &["url", "secret"]);
         let entry = self.audit_record(AuditAction::WebhookChange, &webhook);
         change.audit(entry.detail(detail));
         change.put(id.fact()?, &webhook)?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use catalog::commit::commit;
 use catalog::object_attributes::{StoredAttributes, StoredChecksum};
 use catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
-use engine::upload::ResumableUpload;
+use engine::upload::{ResumableUpload, ResumePoint};
 use engine::{Batch, Conflict, Error};
 use protocol::error::ApiError;
 use protocol::object_path::check_writable;
@@ -322,9 +322,9 @@ impl PartWriter {
             let received = open.sync()?;
             Ok::<_, ApiError>((received, looked_up.part(&store, number)?))
         });
-        let (received, before) = synced.await?;
+        let (ResumePoint { bytes, hash }, before) = synced.await?;
         let stored_ms = app.clock.unix_ms();
-        let part = UploadedPart { number, file, received, etag, checksum, stored_ms };
+        let part = UploadedPart { number, file, bytes, hash, etag, checksum, stored_ms };
         match commit(&app.store, upload.record_part(&part)?).await {
             Ok(_) => {}
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
@@ -332,9 +332,9 @@ impl PartWriter {
             }
             Err(error) => return Err(error.into()),
         }
-        claim.keep(received.bytes);
+        claim.keep(bytes);
         if let Some(before) = before {
-            app.catalog.staging().remove_part(upload.id, before.file, before.received.bytes);
+            app.catalog.staging().remove_part(upload.id, before.file, before.bytes);
             let store = app.store.clone();
             blocking(move || store.remove_upload(before.file)).await?;
         }

@@ -173,13 +173,13 @@ async fn deliver_placeholder(
     bucket: &Bucket,
 ) -> Result<Response, Retry> {
     let missing = ApiError::file_not_found;
-    let name = bucket.placeholder.as_ref().ok_or_else(missing)?;
+    let name = bucket.placeholder_object().ok_or_else(missing)?;
     if name.bucket != bucket.name {
         // The bucket may have been deleted since, and created again by another account.
         let other = app.catalog.buckets().get(&name.bucket);
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
-    let object = app.store.get(name)?.ok_or_else(missing)?;
+    let object = app.store.get(&name)?.ok_or_else(missing)?;
     let representation = Representation::select(app, request, query, bucket, &object).await?;
     let validators = validators_of(&representation, &object);
     let is_public = bucket.access == Access::Public;

@@ -109,7 +109,7 @@ pub async fn create(
     if is_chunk(&head.headers) || work.upload.length == 0 {
         let body = if is_chunk(&head.headers) { body } else { Body::empty() };
         work = work.receive(&head.headers, body).await?;
-        put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
+        put(&mut response, UPLOAD_OFFSET, &work.upload.received_bytes.to_string());
     }
     insert_upload_headers(&work, &mut response).await?;
     Ok(response)
@@ -150,7 +150,7 @@ pub async fn state(
         |why: ApiError| if is_transient(&why) { ApiError::upload_waits(&why) } else { why };
     let work = work.finish_pending().await.map_err(locked)?;
     let mut response = answer(StatusCode::OK);
-    put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
+    put(&mut response, UPLOAD_OFFSET, &work.upload.received_bytes.to_string());
     put(&mut response, UPLOAD_LENGTH, &work.upload.length.to_string());
     if !work.upload.metadata.is_empty() {
         put(&mut response, UPLOAD_METADATA, &work.upload.metadata);
@@ -200,14 +200,14 @@ pub async fn append(
     let offset = number(&head.headers, "upload-offset")?
         .ok_or_else(|| ApiError::bad_header("Upload-Offset", "is missing"))?;
     let mut work = UploadSession::find(&app, &caller, &id).await?.finish_pending().await?;
-    if offset != work.upload.received.bytes {
-        return Err(ApiError::wrong_offset(work.upload.received.bytes));
+    if offset != work.upload.received_bytes {
+        return Err(ApiError::wrong_offset(work.upload.received_bytes));
     }
     if !work.upload.is_stored {
         work = work.receive(&head.headers, body).await?;
     }
     let mut response = answer(StatusCode::NO_CONTENT);
-    put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
+    put(&mut response, UPLOAD_OFFSET, &work.upload.received_bytes.to_string());
     insert_upload_headers(&work, &mut response).await?;
     Ok(response)
 }

@@ -347,7 +347,7 @@ pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, Catalog
         organisation: bucket.organisation.as_ref().map(ToString::to_string),
         kind: bucket.kind,
         access: bucket.access,
-        placeholder: bucket.placeholder_text(),
+        placeholder: bucket.placeholder.clone(),
         cache_control: bucket.cache_control.as_ref().map(|value| value.as_str().to_owned()),
         cors_origins: bucket.cors_origins.to_list(),
         allowed_types: bucket.allowed_types.to_list(),

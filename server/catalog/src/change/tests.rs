@@ -7,7 +7,6 @@ use engine::rng::{Rng, SeededRng};
 use protocol::destination::OutboundUrl;
 
 use super::super::id::{IdKind, OfAccount, OfApiKey, OfJob, OfOrganisation, OfSession, OfWebhook};
-use super::super::record::decode;
 use super::super::tests::{World, account, new_bucket, password};
 use super::super::*;
 use super::*;
@@ -292,17 +291,8 @@ fn repeated_facts_retain_records_and_runtime_state() {
 fn expect_record<R: Record>(store: &Store, prefix: &str, seen: &mut BTreeSet<FactName>) {
     for (fact, value) in facts(store, prefix) {
         let value = value.unwrap();
-        let record = read::<R>(&fact, &value).unwrap();
-        assert_eq!(encode(&fact, &record.stored()).unwrap(), value, "{fact}");
-        seen.insert(fact);
-    }
-}
-
-fn expect_stored<R: CatalogRecord>(store: &Store, prefix: &str, seen: &mut BTreeSet<FactName>) {
-    for (fact, value) in facts(store, prefix) {
-        let value = value.unwrap();
-        let stored = decode::<R>(&fact, &value).unwrap();
-        assert_eq!(encode(&fact, &stored).unwrap(), value, "{fact}");
+        let record = decode::<R>(&fact, &value).unwrap();
+        assert_eq!(encode(&fact, &record).unwrap(), value, "{fact}");
         seen.insert(fact);
     }
 }
@@ -328,17 +318,17 @@ fn every_record_round_trips() {
     expect_record::<bucket_deletion::PendingDeletion>(store, bucket::REMOVAL_PREFIX, &mut seen);
     expect_record::<Organisation>(store, OfOrganisation::PREFIX, &mut seen);
     expect_record::<ApiKey>(store, OfApiKey::PREFIX, &mut seen);
-    expect_stored::<last_used::StoredLastUse>(store, last_used::PREFIX, &mut seen);
+    expect_record::<last_used::StoredLastUse>(store, last_used::PREFIX, &mut seen);
     expect_record::<s3_secret::S3MasterSecret>(store, s3_secret::PREFIX, &mut seen);
     expect_record::<signing_keys::SigningKey>(store, signing_keys::PREFIX, &mut seen);
-    expect_stored::<session::StoredSession>(store, OfSession::PREFIX, &mut seen);
-    expect_stored::<password::StoredPassword>(store, password::PREFIX, &mut seen);
+    expect_record::<Session>(store, OfSession::PREFIX, &mut seen);
+    expect_record::<password::StoredPassword>(store, password::PREFIX, &mut seen);
     expect_record::<Invitation>(store, invitation::PREFIX, &mut seen);
     expect_record::<Webhook>(store, OfWebhook::PREFIX, &mut seen);
     expect_record::<Job>(store, OfJob::PREFIX, &mut seen);
-    expect_stored::<AuditEntry>(store, "audit/", &mut seen);
-    expect_stored::<usage_records::UsageBlock>(store, usage_records::HOURS_PREFIX, &mut seen);
-    expect_stored::<LastBackup>(store, "last-backup", &mut seen);
+    expect_record::<AuditEntry>(store, "audit/", &mut seen);
+    expect_record::<usage_records::UsageBlock>(store, usage_records::HOURS_PREFIX, &mut seen);
+    expect_record::<LastBackup>(store, "last-backup", &mut seen);
     let rest: Vec<_> = facts(store, "").into_iter().map(|(fact, _)| fact).collect();
     let prefixes: BTreeSet<_> = seen.iter().map(|fact| split(fact).0).collect();
     assert_eq!(prefixes.len(), 17, "{prefixes:?}");

@@ -55,7 +55,7 @@ impl PartClaim {
     ) -> Result<Self, ApiError> {
         let (store, of) = (app.store.clone(), upload.clone());
         let before = blocking(move || of.part(&store, number)).await?;
-        let replaced = before.map_or(0, |part| part.received.bytes);
+        let replaced = before.map_or(0, |part| part.bytes);
         let (staging, id) = (app.catalog.staging(), upload.id);
         let growth = staging.claim_growth(id, bytes).ok_or_else(ApiError::upload_not_found)?;
         let room = app.catalog.reserve_quota(bucket, growth, None).await?;

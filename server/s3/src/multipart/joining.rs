@@ -219,13 +219,13 @@ fn chosen(
 
 /// Rejects parts that are too small, or together too large, or whose total differs from the announced size.
 fn check_sizes(bucket: &Bucket, parts: &[UploadedPart], said: Option<i64>) -> S3Result<()> {
-    let bytes: u64 = parts.iter().map(|part| part.received.bytes).sum();
+    let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
     let limit = bucket.file_bytes_max.unwrap_or(engine::limits::OBJECT_BYTES_MAX);
     if bytes > limit.min(engine::limits::OBJECT_BYTES_MAX) {
         return Err(to_s3_error(&ApiError::file_over_limit(limit)));
     }
     let but_the_last = parts.split_last().map_or(&[][..], |(_, others)| others);
-    if but_the_last.iter().any(|part| part.received.bytes < crate::limits::S3_PART_BYTES_MIN) {
+    if but_the_last.iter().any(|part| part.bytes < crate::limits::S3_PART_BYTES_MIN) {
         let message = "A part other than the last is smaller than 5 MiB";
         return Err(s3_error(S3ErrorCode::EntityTooSmall, message));
     }
@@ -274,8 +274,8 @@ fn sizes_of(parts: &[UploadedPart]) -> Vec<(u32, u64)> {
     let mut sizes: Vec<(u32, u64)> = Vec::new();
     for part in parts {
         match sizes.last_mut() {
-            Some((count, bytes)) if *bytes == part.received.bytes => *count += 1,
-            _ => sizes.push((1, part.received.bytes)),
+            Some((count, bytes)) if *bytes == part.bytes => *count += 1,
+            _ => sizes.push((1, part.bytes)),
         }
     }
     sizes
@@ -305,7 +305,7 @@ fn join(
     let mut upload = store.upload();
     let mut checksum = RunningChecksum::new(algorithm);
     for part in parts {
-        store.read_upload(part.file, part.received, &mut |piece| {
+        store.read_upload(part.file, part.received(), &mut |piece| {
             checksum.update(piece);
             upload.push(piece)
         })?;
@@ -332,15 +332,13 @@ fn lost(error: Error, ours: &impl Fn(ApiError) -> S3Error) -> S3Error {
 
 #[cfg(test)]
 mod tests {
-    use engine::upload::ResumePoint as Came;
     use uuid::Uuid;
 
     use super::*;
 
     fn part(number: u32, etag: &str) -> UploadedPart {
-        let received = Came::default();
         let (file, etag, checksum) = (Uuid::nil(), etag.into(), Some("NhCmhg==".into()));
-        UploadedPart { number, file, received, etag, checksum, stored_ms: 0 }
+        UploadedPart { number, file, bytes: 0, hash: [0; 32], etag, checksum, stored_ms: 0 }
     }
 
     fn completed(number: i32) -> CompletedPart {
@@ -388,10 +386,7 @@ mod tests {
 
     #[test]
     fn sizes_of_parts_are_counted_in_runs() {
-        let of = |bytes: u64| UploadedPart {
-            received: Came { bytes, ..Came::default() },
-            ..part(1, "aa")
-        };
+        let of = |bytes: u64| UploadedPart { bytes, ..part(1, "aa") };
         assert_eq!(sizes_of(&[of(5), of(5), of(3), of(5)]), [(2, 5), (1, 3), (1, 5)]);
         assert_eq!(sizes_of(&[]), []);
     }

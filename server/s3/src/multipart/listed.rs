@@ -51,7 +51,7 @@ pub(crate) async fn list_parts(
             let sum = response_of(sum.as_ref());
             let mut listed = Part {
                 part_number: Some(part.number as i32),
-                size: i64::try_from(part.received.bytes).ok(),
+                size: i64::try_from(part.bytes).ok(),
                 e_tag: strong_etag(part.etag),
                 last_modified: time_of(part.stored_ms),
                 ..Part::default()

@@ -18,7 +18,7 @@ use catalog::{
     Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
     UploadParams,
 };
-use engine::upload::ResumableUpload;
+use engine::upload::{ResumableUpload, ResumePoint};
 use engine::{Batch, ObjectKey, ObjectName, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
@@ -70,7 +70,8 @@ impl UploadSession {
             thumbnail: params.thumbnail,
             length: params.length,
             metadata: params.metadata,
-            received: engine::upload::ResumePoint::default(),
+            received_bytes: 0,
+            received_hash: [0; 32],
             expires_ms: 0,
             is_stored: false,
             key: None,
@@ -193,7 +194,7 @@ impl UploadSession {
     /// Stores a complete upload that is not stored yet, because the server was killed or had no space: a client that
     /// sees the full offset sends no more requests.
     pub(super) async fn finish_pending(self) -> Result<Self, ApiError> {
-        if self.upload.is_stored || self.upload.received.bytes < self.upload.length {
+        if self.upload.is_stored || self.upload.received_bytes < self.upload.length {
             return Ok(self);
         }
         let waiting = self.lock.take();
@@ -230,7 +231,7 @@ impl UploadSession {
         // The limit of the bucket may have been lowered since the upload was created.
         check_length(&self.destination()?.bucket, self.upload.length)?;
         let mut checksum = ChunkChecksum::from_header(headers)?;
-        let missing = self.upload.length - self.upload.received.bytes;
+        let missing = self.upload.length - self.upload.received_bytes;
         let mut body = RequestBody::new(headers, body, BodyLimits::new(missing))?;
         let mut open = self.open().await?;
         let ended = loop {
@@ -251,7 +252,7 @@ impl UploadSession {
                 let push = move || open.push(&chunk).map(|()| open);
                 open = self.step(|_work| blocking(push)).await?;
             }
-            let unsaved = open.bytes() - self.upload.received.bytes;
+            let unsaved = open.bytes() - self.upload.received_bytes;
             if checksum.is_none() && unsaved >= crate::limits::TUS_SYNC_EVERY_BYTES {
                 (self, open) = self.step(|work| work.synced(open)).await?;
             }
@@ -269,7 +270,7 @@ impl UploadSession {
         };
         self.step(|work| async move {
             let (work, open) = work.synced(open).await?;
-            if work.upload.received.bytes == work.upload.length {
+            if work.upload.received_bytes == work.upload.length {
                 return work.finished(open).await;
             }
             work.leave_open(SuspendedUpload::Partial(Box::new(open))).await;
@@ -288,7 +289,8 @@ impl UploadSession {
 
     /// Reopens the upload from its bytes on the disk.
     async fn resumed(&self) -> Result<ResumableUpload, ApiError> {
-        let (store, id, received) = (self.app.store.clone(), self.upload.id, self.upload.received);
+        let (store, id, received) =
+            (self.app.store.clone(), self.upload.id, self.upload.received());
         self.unless_lost(blocking(move || store.resume_upload(id, received)).await).await
     }
 
@@ -325,16 +327,18 @@ impl UploadSession {
     }
 
     /// Saves the durable offset.
-    async fn save(&mut self, received: engine::upload::ResumePoint) -> Result<(), ApiError> {
+    async fn save(&mut self, received: ResumePoint) -> Result<(), ApiError> {
         let expires_ms = self.app.clock.unix_ms() + catalog::limits::TUS_EXPIRY_MS;
-        self.persist(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
+        let ResumePoint { bytes: received_bytes, hash: received_hash } = received;
+        let upload = self.upload.clone();
+        self.persist(PendingUpload { received_bytes, received_hash, expires_ms, ..upload }).await
     }
 
     /// Persists the state of the upload, then updates the copy in memory.
     async fn persist(&mut self, upload: PendingUpload) -> Result<(), ApiError> {
         let (fact, value) = upload.fact()?;
         commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
-        let (id, bytes, now_ms) = (upload.id, upload.received.bytes, self.app.clock.unix_ms());
+        let (id, bytes, now_ms) = (upload.id, upload.received_bytes, self.app.clock.unix_ms());
         self.app.catalog.staging().record_received(id, id, bytes, now_ms);
         self.upload = upload;
         Ok(())
