@@ -52,24 +52,45 @@ pub struct JobFailure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum JobSpec {
-    DeleteFolder { bucket: StoredName, folder: StoredFolder },
-    EmptyBucket { bucket: StoredName },
-    MoveFolder { bucket: StoredName, folder: StoredFolder, to: StoredFolder, on_taken: OnConflict },
-    UndeleteFolder { bucket: StoredName, folder: StoredFolder, since_ms: u64 },
-    ImportUrls { bucket: StoredName, folder: StoredFolder, urls: Vec<String>, on_taken: OnConflict },
-    Compact { dead_percent_min: u8 },
+    DeleteFolder {
+        #[serde(with = "text")]
+        bucket: BucketName,
+        #[serde(with = "text")]
+        folder: FolderKey,
+    },
+    EmptyBucket {
+        #[serde(with = "text")]
+        bucket: BucketName,
+    },
+    MoveFolder {
+        #[serde(with = "text")]
+        bucket: BucketName,
+        #[serde(with = "text")]
+        folder: FolderKey,
+        #[serde(with = "text")]
+        to: FolderKey,
+        on_taken: OnConflict,
+    },
+    UndeleteFolder {
+        #[serde(with = "text")]
+        bucket: BucketName,
+        #[serde(with = "text")]
+        folder: FolderKey,
+        since_ms: u64,
+    },
+    ImportUrls {
+        #[serde(with = "text")]
+        bucket: BucketName,
+        #[serde(with = "text")]
+        folder: FolderKey,
+        urls: Vec<String>,
+        on_taken: OnConflict,
+    },
+    Compact {
+        dead_percent_min: u8,
+    },
     Scrub,
 }
-
-/// Bucket name in its stored form.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct StoredName(pub BucketName);
-
-/// Folder in its stored form.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct StoredFolder(pub FolderKey);
 
 /// Handling of a name that is already in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -142,34 +163,6 @@ impl Record for Job {
     }
 }
 
-impl TryFrom<String> for StoredName {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        BucketName::parse(&text).map(Self).map_err(|why| why.to_string())
-    }
-}
-
-impl From<StoredName> for String {
-    fn from(StoredName(name): StoredName) -> Self {
-        name.to_string()
-    }
-}
-
-impl TryFrom<String> for StoredFolder {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        FolderKey::parse(&text).map(Self).map_err(|why| why.to_string())
-    }
-}
-
-impl From<StoredFolder> for String {
-    fn from(StoredFolder(folder): StoredFolder) -> Self {
-        folder.to_string()
-    }
-}
-
 impl JobSpec {
     /// Returns the name of the kind.
     pub fn kind(&self) -> &'static str {
@@ -191,7 +184,7 @@ impl JobSpec {
             | Self::EmptyBucket { bucket }
             | Self::MoveFolder { bucket, .. }
             | Self::ImportUrls { bucket, .. }
-            | Self::UndeleteFolder { bucket, .. } => Some(&bucket.0),
+            | Self::UndeleteFolder { bucket, .. } => Some(bucket),
             Self::Compact { .. } | Self::Scrub => None,
         }
     }
@@ -202,9 +195,9 @@ impl JobSpec {
             Self::DeleteFolder { folder, .. }
             | Self::UndeleteFolder { folder, .. }
             | Self::ImportUrls { folder, .. } => {
-                vec![folder.0.clone()]
+                vec![folder.clone()]
             }
-            Self::MoveFolder { folder, to, .. } => vec![folder.0.clone(), to.0.clone()],
+            Self::MoveFolder { folder, to, .. } => vec![folder.clone(), to.clone()],
             Self::EmptyBucket { .. } | Self::Compact { .. } | Self::Scrub => {
                 vec![FolderKey::root()]
             }

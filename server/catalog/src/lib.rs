@@ -115,7 +115,6 @@ pub use self::id::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, Webhoo
 pub use self::invitation::{Invitation, IssuedInvitation};
 pub use self::job::{
     Job, JobEnd, JobError, JobFailure, JobProgress, JobSpec, JobState, NewJob, OnConflict,
-    StoredFolder, StoredName,
 };
 pub use self::last_backup::LastBackup;
 pub use self::multipart_upload::{MultipartUpload, UploadChecksum, UploadedPart};

@@ -178,16 +178,16 @@ async fn do_work(run: &JobRun) -> Result<(), ApiError> {
     }
     run.start().await?;
     match &run.job.work {
-        JobSpec::DeleteFolder { folder, .. } => folders::delete(run, &folder.0).await,
+        JobSpec::DeleteFolder { folder, .. } => folders::delete(run, folder).await,
         JobSpec::EmptyBucket { .. } => folders::delete(run, &FolderKey::root()).await,
         JobSpec::MoveFolder { folder, to, on_taken, .. } => {
-            folders::move_all(run, &folder.0, &to.0, *on_taken).await
+            folders::move_all(run, folder, to, *on_taken).await
         }
         JobSpec::UndeleteFolder { folder, since_ms, .. } => {
-            folders::undelete(run, &folder.0, *since_ms).await
+            folders::undelete(run, folder, *since_ms).await
         }
         JobSpec::ImportUrls { folder, urls, on_taken, .. } => {
-            imports::import_urls(run, &folder.0, urls, *on_taken).await
+            imports::import_urls(run, folder, urls, *on_taken).await
         }
         JobSpec::Compact { .. } | JobSpec::Scrub => Ok(()),
     }

@@ -6,12 +6,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use catalog::{
-    Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
-    StoredFolder, StoredName,
-};
-use engine::BucketName;
+use catalog::{Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope};
 use engine::compaction::CompactionRules;
+use engine::{BucketName, FolderKey};
 use http::StatusCode;
 use jiff::Timestamp;
 use jobs::scheduler;
@@ -279,31 +276,37 @@ fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
 /// Parses a job request.
 fn job_spec(request: JobRequest) -> Result<JobSpec, ApiError> {
     Ok(match request {
-        JobRequest::DeleteFolder { bucket_name, prefix } => {
-            JobSpec::DeleteFolder { bucket: bucket(&bucket_name)?, folder: subfolder(&prefix)? }
-        }
+        JobRequest::DeleteFolder { bucket_name, prefix } => JobSpec::DeleteFolder {
+            bucket: parse_bucket_name(&bucket_name)?,
+            folder: subfolder(&prefix)?,
+        },
         JobRequest::MoveFolder { bucket_name, prefix, to, on_conflict } => {
             let (from, to) = (subfolder(&prefix)?, folder("to", &to)?);
-            check_object_path_writable(&PathInBucket::Folder(to.0.clone()))?;
-            if to.0.as_str().starts_with(from.0.as_str()) {
+            check_object_path_writable(&PathInBucket::Folder(to.clone()))?;
+            if to.as_str().starts_with(from.as_str()) {
                 return Err(ApiError::bad_parameter("to", "must be outside the source folder"));
             }
             let on_taken = on_conflict.unwrap_or_default();
-            JobSpec::MoveFolder { bucket: bucket(&bucket_name)?, folder: from, to, on_taken }
+            JobSpec::MoveFolder {
+                bucket: parse_bucket_name(&bucket_name)?,
+                folder: from,
+                to,
+                on_taken,
+            }
         }
         JobRequest::UndeleteFolder { bucket_name, prefix, since } => JobSpec::UndeleteFolder {
-            bucket: bucket(&bucket_name)?,
+            bucket: parse_bucket_name(&bucket_name)?,
             folder: folder("prefix", &prefix)?,
             since_ms: since.map(|text| time_ms(&text)).transpose()?.unwrap_or(0),
         },
         JobRequest::EmptyBucket { bucket_name } => {
-            JobSpec::EmptyBucket { bucket: bucket(&bucket_name)? }
+            JobSpec::EmptyBucket { bucket: parse_bucket_name(&bucket_name)? }
         }
         JobRequest::ImportUrls { bucket_name, prefix, urls, on_conflict } => {
             let folder = folder("prefix", &prefix.unwrap_or_default())?;
-            check_object_path_writable(&PathInBucket::Folder(folder.0.clone()))?;
+            check_object_path_writable(&PathInBucket::Folder(folder.clone()))?;
             JobSpec::ImportUrls {
-                bucket: bucket(&bucket_name)?,
+                bucket: parse_bucket_name(&bucket_name)?,
                 folder,
                 urls: addresses(urls)?,
                 on_taken: on_conflict.unwrap_or_default(),
@@ -322,21 +325,17 @@ fn job_spec(request: JobRequest) -> Result<JobSpec, ApiError> {
     })
 }
 
-fn bucket(name: &str) -> Result<StoredName, ApiError> {
-    parse_bucket_name(name).map(StoredName)
-}
-
-fn folder(parameter: &str, text: &str) -> Result<StoredFolder, ApiError> {
+fn folder(parameter: &str, text: &str) -> Result<FolderKey, ApiError> {
     match PathInBucket::parse(text)? {
-        PathInBucket::Folder(folder) => Ok(StoredFolder(folder)),
+        PathInBucket::Folder(folder) => Ok(folder),
         PathInBucket::File(_) => Err(ApiError::bad_parameter(parameter, "must end with \"/\"")),
     }
 }
 
 /// Parses a prefix that must not be the whole bucket.
-fn subfolder(prefix: &str) -> Result<StoredFolder, ApiError> {
+fn subfolder(prefix: &str) -> Result<FolderKey, ApiError> {
     let folder = folder("prefix", prefix)?;
-    if folder.0.is_root() {
+    if folder.is_root() {
         let rule = "must name a folder; use \"emptyBucket\" for the whole bucket";
         return Err(ApiError::bad_parameter("prefix", rule));
     }
