@@ -45,12 +45,9 @@ impl Table for AccountTable {
     const PREFIXES: &'static [&'static str] = &[OfAccount::PREFIX, standing_history::PREFIX];
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
-        let (prefix, id) = split(fact);
-        match prefix {
-            OfAccount::PREFIX => {
-                apply_record(&mut self.accounts, AccountId::parse(id), fact, value)
-            }
-            _ => apply_record(&mut self.standings, AccountId::parse(id), fact, value),
+        match split(fact).0 {
+            OfAccount::PREFIX => apply_record(&mut self.accounts, fact, value),
+            _ => apply_record(&mut self.standings, fact, value),
         }
     }
 }
@@ -179,12 +176,12 @@ impl Accounts<'_> {
             let at_ms = self.0.now_ms();
             let step = StandingChange { at_ms, from: before, to, reason: reason.to_owned(), by };
             let history = self.standing_history(id).unwrap_or_default().with(step);
-            change.put(standing_history::fact(id)?, &history)?;
+            change.put(id.fact_at(standing_history::PREFIX)?, &history)?;
         }
         if to == FairUseStanding::Suspended {
             // A suspension requires a new sign-in and new invitations afterwards.
             self.0.sessions().add_end_of_all(&mut change, id, None)?;
-            change.delete(invitation::fact(id)?);
+            change.delete(id.fact_at(invitation::PREFIX)?);
         }
         let entry = AuditRecord::new(AuditAction::AccountChange).account(id).target(id);
         change.audit(entry.detail(detail));

@@ -6,6 +6,7 @@
 //! owner of a requested bucket.
 
 use std::fmt;
+use std::sync::Arc;
 
 use engine::rng::Rng;
 use engine::{BucketName, FolderKey, ObjectKey};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::id::{AccountId, ApiKeyId};
+use super::last_used::LastUsed;
 use super::record::Record;
 use super::secret::{IssuedSecret, SecretHash};
 use super::stored_text::{optional_text, text};
@@ -44,6 +46,8 @@ pub struct ApiKey {
     pub limits: KeyRestrictions,
     pub created_ms: u64,
     pub revoked_ms: Option<u64>,
+    /// Last use; not part of the record, but found together with it.
+    pub(super) last_use: Arc<LastUsed>,
 }
 
 /// Restrictions of a key; the default allows everything that its account may access.
@@ -87,30 +91,34 @@ struct StoredApiKey {
 
 impl From<ApiKey> for StoredApiKey {
     fn from(key: ApiKey) -> Self {
-        let ApiKey { id: _, account, name, secret_sha256, scopes, limits, created_ms, revoked_ms } =
-            key;
-        let KeyRestrictions { bucket, prefix, expires_ms } = limits;
         Self {
-            account,
-            name,
-            secret_sha256,
-            scopes,
-            bucket,
-            prefix,
-            expires_ms,
-            created_ms,
-            revoked_ms,
+            account: key.account,
+            name: key.name,
+            secret_sha256: key.secret_sha256,
+            scopes: key.scopes,
+            bucket: key.limits.bucket,
+            prefix: key.limits.prefix,
+            expires_ms: key.limits.expires_ms,
+            created_ms: key.created_ms,
+            revoked_ms: key.revoked_ms,
         }
     }
 }
 
 impl From<StoredApiKey> for ApiKey {
     fn from(stored: StoredApiKey) -> Self {
-        let StoredApiKey { account, name, secret_sha256, scopes, bucket, prefix, .. } = stored;
-        let limits = KeyRestrictions { bucket, prefix, expires_ms: stored.expires_ms };
-        let (id, created_ms, revoked_ms) =
-            (ApiKeyId::unnamed(), stored.created_ms, stored.revoked_ms);
-        Self { id, account, name, secret_sha256, scopes, limits, created_ms, revoked_ms }
+        let StoredApiKey { bucket, prefix, expires_ms, .. } = stored;
+        Self {
+            id: ApiKeyId::unnamed(),
+            account: stored.account,
+            name: stored.name,
+            secret_sha256: stored.secret_sha256,
+            scopes: stored.scopes,
+            limits: KeyRestrictions { bucket, prefix, expires_ms },
+            created_ms: stored.created_ms,
+            revoked_ms: stored.revoked_ms,
+            last_use: Arc::default(),
+        }
     }
 }
 
@@ -189,6 +197,7 @@ impl ApiKey {
             limits,
             created_ms: now_ms,
             revoked_ms: None,
+            last_use: Arc::default(),
         };
         Ok(IssuedKey { record, text })
     }

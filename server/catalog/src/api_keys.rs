@@ -6,9 +6,9 @@ use std::sync::Arc;
 use engine::FactName;
 
 use super::audit_entry::AuditRecord;
-use super::change::{Change, Table, check_count, check_total, split};
+use super::change::{Change, Table, check_count, check_total, set, split};
 use super::id::{IdKind, OfApiKey};
-use super::last_used::{self, HOUR_MS, LastUsed, StoredLastUse};
+use super::last_used::{self, HOUR_MS, StoredLastUse};
 use super::record::decode;
 use super::s3_secret::{self, S3MasterSecret};
 use super::{
@@ -31,14 +31,8 @@ pub struct NewApiKey {
 /// All keys, and the secret of their S3 secrets.
 #[derive(Debug, Default)]
 pub(super) struct ApiKeyTable {
-    keys: BTreeMap<ApiKeyId, CachedKey>,
+    keys: BTreeMap<ApiKeyId, Arc<ApiKey>>,
     s3_master: Option<S3MasterSecret>,
-}
-
-#[derive(Debug)]
-struct CachedKey {
-    api_key: Arc<ApiKey>,
-    last_use: Arc<LastUsed>,
 }
 
 impl Table for ApiKeyTable {
@@ -66,18 +60,16 @@ impl Table for ApiKeyTable {
 }
 
 impl ApiKeyTable {
-    fn put(&mut self, api_key: ApiKey) {
-        let known = self.keys.get(&api_key.id);
-        if known.is_some_and(|known| *known.api_key == api_key) {
-            return;
+    /// Puts a key, which retains its last-used time.
+    fn put(&mut self, mut api_key: ApiKey) {
+        if let Some(known) = self.keys.get(&api_key.id) {
+            api_key.last_use = known.last_use.clone();
         }
-        let last_use = known.map(|known| known.last_use.clone()).unwrap_or_default();
-        let known = CachedKey { api_key: Arc::new(api_key), last_use };
-        self.keys.insert(known.api_key.id.clone(), known);
+        set(&mut self.keys, api_key.id.clone(), api_key);
     }
 
     fn of_account(&self, account: &AccountId) -> impl Iterator<Item = &Arc<ApiKey>> {
-        self.keys.values().map(|known| &known.api_key).filter(|it| it.account == *account)
+        self.keys.values().filter(|it| it.account == *account)
     }
 }
 
@@ -85,35 +77,30 @@ impl ApiKeyTable {
 impl ApiKeys<'_> {
     /// Returns the key with this id, valid or not.
     pub fn get(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
-        self.0.state.api_keys.read().keys.get(id).map(|known| known.api_key.clone())
+        self.0.state.api_keys.read().keys.get(id).cloned()
     }
 
     /// Returns every key, including revoked ones, by id.
     pub fn all(&self) -> Vec<Arc<ApiKey>> {
-        self.0.state.api_keys.read().keys.values().map(|known| known.api_key.clone()).collect()
+        self.0.state.api_keys.read().keys.values().cloned().collect()
     }
 
     /// Returns the record of a presented key, if its secret matches and it is valid, and records its use.
     pub fn authenticate(&self, presented: &PresentedKey) -> Option<Arc<ApiKey>> {
-        let now_ms = self.0.now_ms();
-        let (api_key, last_use) = {
-            let table = self.0.state.api_keys.read();
-            let known = table.keys.get(presented.id())?;
-            (known.api_key.clone(), known.last_use.clone())
-        };
-        if !api_key.matches(presented) || !api_key.is_active(now_ms) {
-            return None;
-        }
-        self.0.state.unwritten.record_use(&api_key.id, &last_use, now_ms);
+        let api_key = self.active(presented.id()).filter(|api_key| api_key.matches(presented))?;
+        self.record_use(&api_key);
         Some(api_key)
     }
 
     /// Returns the record of a key whose secret signed a request, if it is valid, and records its use.
     pub fn authenticate_signed(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
         let api_key = self.active(id)?;
-        let last_use = self.0.state.api_keys.read().keys.get(id)?.last_use.clone();
-        self.0.state.unwritten.record_use(id, &last_use, self.0.now_ms());
+        self.record_use(&api_key);
         Some(api_key)
+    }
+
+    fn record_use(&self, api_key: &ApiKey) {
+        self.0.state.unwritten.record_use(&api_key.id, &api_key.last_use, self.0.now_ms());
     }
 
     /// Returns the record of a valid key.
@@ -123,7 +110,7 @@ impl ApiKeys<'_> {
 
     /// Returns the start of the hour in which a key was last used.
     pub fn last_use_ms(&self, id: &ApiKeyId) -> Option<u64> {
-        self.0.state.api_keys.read().keys.get(id)?.last_use.ms()
+        self.get(id)?.last_use.ms()
     }
 
     /// Returns the S3 secret of a key. `None` if no master secret could be stored.
@@ -148,7 +135,7 @@ impl ApiKeys<'_> {
         let issued = self.add(&mut change, new)?;
         if let Some(id) = evicted {
             change.delete(id.fact()?);
-            change.delete(last_used::fact(&id)?);
+            change.delete(id.fact_at(last_used::PREFIX)?);
         }
         let scopes: Vec<_> = issued.record.scopes.iter().map(|scope| scope.as_str()).collect();
         let detail = format!("name: {}, scopes: {}", issued.record.name, scopes.join(" "));
@@ -219,7 +206,7 @@ impl ApiKeys<'_> {
         for ids in own.chunks(DELETED_KEYS_BATCH) {
             for id in ids {
                 change.delete(id.fact()?);
-                change.delete(last_used::fact(id)?);
+                change.delete(id.fact_at(last_used::PREFIX)?);
             }
             let entry = AuditRecord::new(AuditAction::KeyDelete).account(account);
             change.audit(entry.detail(format!("keys of the deleted account: {}", ids.len())));
@@ -245,7 +232,8 @@ impl ApiKeys<'_> {
         self.0.state.unwritten.write_batches(last_used::BATCH_FACTS, |ids: &BTreeSet<ApiKeyId>| {
             for id in ids {
                 let Some(ms) = self.last_use_ms(id) else { continue };
-                change.put(last_used::fact(id)?, &StoredLastUse { hour: ms / HOUR_MS })?;
+                change
+                    .put(id.fact_at(last_used::PREFIX)?, &StoredLastUse { hour: ms / HOUR_MS })?;
             }
             change.commit_any()
         })

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::id::{AccountId, OrganisationId};
 use super::record::Record;
-use super::{ApiKey, Bucket};
+use super::{ApiKey, Bucket, Catalog};
 use crate::limits::AUDIT_TEXT_CHARS_MAX;
 
 /// Kind of a change.
@@ -178,10 +178,12 @@ impl AuditRecord {
         self.account(&bucket.owner)
     }
 
-    /// Sets a deleted bucket that was changed.
-    pub(super) fn deleted_bucket(mut self, name: &BucketName) -> Self {
-        self.bucket = Some(name.clone());
-        self
+    /// Sets the bucket that was changed, which may be deleted.
+    pub(super) fn bucket_named(self, name: &BucketName, catalog: &Catalog) -> Self {
+        match catalog.buckets().get(name) {
+            Some(bucket) => self.bucket(&bucket),
+            None => Self { bucket: Some(name.clone()), ..self },
+        }
     }
 
     /// Sets the key that was changed.

@@ -15,7 +15,7 @@ use super::audit_entry::{AuditAction, AuditEntry, AuditRecord};
 use super::change::{ChangedFact, Table, split};
 use super::record::{decode, encode};
 use super::{AccountId, Audit, CatalogError};
-use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_REFUSED_MAX, AUDIT_RETENTION};
+use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_REFUSED_MAX, AUDIT_RETENTION, millis};
 
 /// Prefix of the fact names of entries; the number follows.
 const PREFIX: &str = "audit/";
@@ -169,7 +169,7 @@ impl Audit<'_> {
 
     /// Deletes entries that are past their retention.
     pub fn sweep(&self) -> Result<(), CatalogError> {
-        let kept_ms = u64::try_from(AUDIT_RETENTION.as_millis()).unwrap_or(u64::MAX);
+        let kept_ms = millis(AUDIT_RETENTION);
         let before_ms = self.0.now_ms().saturating_sub(kept_ms);
         loop {
             let mut change = self.0.begin();

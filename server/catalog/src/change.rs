@@ -15,6 +15,7 @@ use bytes::Bytes;
 use engine::{Batch, FactName, Precondition, Store};
 
 use super::audit_entry::AuditRecord;
+use super::id::{Id, IdKind};
 use super::record::{Record, corrupt_record, decode, encode};
 use super::{Catalog, CatalogError};
 use crate::limits::{CATALOG_PAGE_FACTS, CATALOG_RECORDS_MAX};
@@ -172,20 +173,19 @@ pub(super) fn split(fact: &FactName) -> (&str, &str) {
     name.split_at(name.find('/').map_or(name.len(), |at| at + 1))
 }
 
-/// Applies a fact to a map of records; `None` as key for a name that is not one.
-pub(super) fn apply_record<K: Ord, R: Record>(
-    records: &mut BTreeMap<K, Arc<R>>,
-    key: Option<K>,
+/// Applies a fact to a map of records by id.
+pub(super) fn apply_record<K: IdKind + Ord, R: Record>(
+    records: &mut BTreeMap<Id<K>, Arc<R>>,
     fact: &FactName,
     value: Option<&[u8]>,
 ) -> Result<(), CatalogError> {
-    let Some(value) = value else {
-        key.map(|key| records.remove(&key));
-        return Ok(());
-    };
-    let record = decode(fact, value)?;
-    let key = key.ok_or_else(|| corrupt_record(fact, &"its name does not end in an id"))?;
-    set(records, key, record);
+    let id = Id::read(split(fact).1);
+    match value {
+        Some(value) => {
+            set(records, id.map_err(|why| corrupt_record(fact, &why))?, decode(fact, value)?);
+        }
+        None => drop(id.map(|id| records.remove(&id))),
+    }
     Ok(())
 }
 

@@ -3,15 +3,13 @@
 //! Guarantees: a webhook retains the newest [`limits::WEBHOOK_DEAD_LETTERS_MAX`], for
 //! [`limits::WEBHOOK_DEAD_LETTER_RETENTION`]. Non-goals: authorization.
 
-use std::time::Duration;
-
 use engine::{Batch, FactName};
 
 use super::change::Change;
 use super::event::{self, DeadLetter, QueuedEvent};
 use super::record::{corrupt_record, decode, encode};
 use super::{CatalogError, Deliveries, WebhookId};
-use crate::limits;
+use crate::limits::{self, millis};
 
 impl Deliveries<'_> {
     /// Returns a page of dead letters, oldest first, after a position; and the position of the last one if there are
@@ -136,8 +134,4 @@ impl Deliveries<'_> {
         let page = self.0.state.store.facts(&prefix, after.as_ref(), limit)?;
         page.into_iter().map(read).collect()
     }
-}
-
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -221,11 +221,6 @@ pub(super) fn dead_fact(webhook: &WebhookId, number: u64) -> Result<FactName, Na
     FactName::parse(&format!("{DEAD_PREFIX}{webhook}/{number:020}"))
 }
 
-/// Returns the fact of a delivery state.
-pub(super) fn state_fact(webhook: &WebhookId) -> Result<FactName, NameError> {
-    FactName::parse(&format!("{STATE_PREFIX}{webhook}"))
-}
-
 /// Parses the webhook and the number from the rest of such a name.
 pub(super) fn parse_event_name(rest: &str) -> Option<(WebhookId, u64)> {
     let (webhook, number) = rest.split_once('/')?;

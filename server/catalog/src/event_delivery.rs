@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use engine::Batch;
 
-use super::dead_letters::millis;
 use super::event::{self, DeadLetter, DeliveryState, QueuedEvent};
 use super::outbox::{EventCounts, EventOutcome, OutboxTotals};
 use super::record::{corrupt_record, decode, encode};
 use super::{Catalog, CatalogError, Deliveries, FairUseStanding, Webhook, WebhookId};
-use crate::limits;
+use crate::limits::{self, millis};
 
 /// Exclusive right to send the due events of a webhook, released when dropped.
 pub struct DeliveryLease {
@@ -215,7 +214,7 @@ impl DeliveryLease {
         state: DeliveryState,
     ) -> Result<(), CatalogError> {
         let (outbox, id) = (&self.catalog.state.outbox, &self.webhook);
-        let fact = event::state_fact(id)?;
+        let fact = id.fact_at(event::STATE_PREFIX)?;
         let batch = batch.put_fact(fact.clone(), encode(&fact, &state)?);
         let committed = self.catalog.webhooks().commit_if_present(id, batch);
         let attempts = letter.event.attempts;

@@ -85,7 +85,12 @@ impl<K> Id<K> {
 
 impl<K: IdKind> Id<K> {
     pub(super) fn fact(&self) -> Result<FactName, NameError> {
-        FactName::parse(&format!("{}{self}", K::PREFIX))
+        self.fact_at(K::PREFIX)
+    }
+
+    /// Returns the fact of another record about the same subject.
+    pub(super) fn fact_at(&self, prefix: &str) -> Result<FactName, NameError> {
+        FactName::parse(&format!("{prefix}{self}"))
     }
 
     /// Parses the id in a fact name or a record.

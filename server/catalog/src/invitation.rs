@@ -3,8 +3,6 @@
 //! Its text names the account and contains a secret, `<account>_<secret>`. Guarantees: an account has at most one
 //! invitation, and a new one replaces it; only a hash of the secret is stored. Non-goals: the base URL of the link.
 
-use engine::FactName;
-use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::AccountId;
@@ -42,8 +40,4 @@ impl Record for Invitation {
 pub(super) fn parse(text: &str) -> Option<(AccountId, SecretHash)> {
     let (account, secret) = text.split_once('_')?;
     Some((AccountId::parse(account)?, SecretHash::from_text(secret)?))
-}
-
-pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
-    FactName::parse(&format!("{PREFIX}{id}"))
 }

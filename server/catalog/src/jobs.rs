@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::FactName;
 
 use super::audit_entry::{AuditAction, AuditRecord};
-use super::change::{Table, apply_record, split};
+use super::change::{Table, apply_record};
 use super::id::{AccountId, IdKind, JobId, OfJob};
 use super::job::{Job, JobEnd, JobProgress, JobState, NewJob};
 use super::{CatalogError, Jobs};
@@ -22,7 +22,7 @@ impl Table for JobTable {
     const PREFIXES: &'static [&'static str] = &[OfJob::PREFIX];
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
-        apply_record(&mut self.0, JobId::parse(split(fact).1), fact, value)
+        apply_record(&mut self.0, fact, value)
     }
 
     /// A job that was running waits for a rerun.
@@ -143,8 +143,7 @@ impl Jobs<'_> {
 
     /// Deletes jobs that ended long ago.
     pub fn sweep(&self) -> Result<(), CatalogError> {
-        let kept_ms = limits::JOBS_RETENTION.as_millis() as u64;
-        let before_ms = self.0.now_ms().saturating_sub(kept_ms);
+        let before_ms = self.0.now_ms().saturating_sub(limits::millis(limits::JOBS_RETENTION));
         let is_old = |job: &Arc<Job>| job.ended_ms.is_some_and(|ended_ms| ended_ms < before_ms);
         let old = self.all().into_iter().filter(is_old).collect();
         self.forget(old)?;
@@ -195,10 +194,9 @@ impl Jobs<'_> {
 
     fn audit_record(&self, action: AuditAction, job: &Job) -> AuditRecord {
         let entry = AuditRecord::new(action).account(&job.account).target(&job.id);
-        let Some(name) = job.work.bucket() else { return entry };
-        match self.0.buckets().get(name) {
-            Some(bucket) => entry.bucket(&bucket),
-            None => entry.deleted_bucket(name),
+        match job.work.bucket() {
+            Some(name) => entry.bucket_named(name, self.0),
+            None => entry,
         }
     }
 }

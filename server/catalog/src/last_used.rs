@@ -8,12 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::FactName;
-use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
+use super::CatalogError;
 use super::record::Record;
-use super::{ApiKeyId, CatalogError};
 
 /// Prefix of the fact names of last-used times; the key id follows.
 pub(super) const PREFIX: &str = "apikey-use/";
@@ -112,8 +110,4 @@ impl<I> Default for UnwrittenUses<I> {
     fn default() -> Self {
         Self(Mutex::default())
     }
-}
-
-pub(super) fn fact(id: &ApiKeyId) -> Result<FactName, NameError> {
-    FactName::parse(&format!("{PREFIX}{id}"))
 }

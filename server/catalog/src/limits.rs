@@ -114,6 +114,11 @@ pub const JOBS_ENDED_MAX: usize = 100;
 /// Retention of finished jobs.
 pub const JOBS_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// Returns a duration in milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 const _: () = assert!(AUDIT_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(
     USAGE_BATCH_RECORDS + 4 * (usage::limits::USAGE_HOURS_RETENTION_DAYS as usize + 2)

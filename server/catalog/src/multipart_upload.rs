@@ -254,7 +254,7 @@ impl MultipartUpload {
             let part: UploadedPart = decode(fact, bytes)?;
             // A recent part may belong to an upload that was created after the first scan.
             let since_ms =
-                part.stored_ms.saturating_add(limits::TUS_SWEEP_INTERVAL.as_millis() as u64);
+                part.stored_ms.saturating_add(limits::millis(limits::TUS_SWEEP_INTERVAL));
             if open.contains(&upload_of(fact)?) || since_ms > now_ms {
                 kept.insert(part.file);
             } else {

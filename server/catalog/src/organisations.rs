@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::FactName;
 
 use super::audit_entry::AuditRecord;
-use super::change::{Change, Table, apply_record, check_count, check_total, split};
+use super::change::{Change, Table, apply_record, check_count, check_total};
 use super::id::{IdKind, OfOrganisation};
 use super::{
     AccountId, AuditAction, Bucket, CatalogError, MemberRole, Organisation, OrganisationId,
@@ -24,7 +24,7 @@ impl Table for OrganisationTable {
     const PREFIXES: &'static [&'static str] = &[OfOrganisation::PREFIX];
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
-        apply_record(&mut self.0, OrganisationId::parse(split(fact).1), fact, value)
+        apply_record(&mut self.0, fact, value)
     }
 }
 

@@ -106,23 +106,35 @@ impl Outbox {
         Ok(outbox)
     }
 
+    /// Loads a fact of a webhook. Those of an unknown webhook are leftovers, which are deleted unread.
     fn load_fact(&self, fact: &FactName, value: &[u8]) -> Result<(), CatalogError> {
-        let (prefix, rest) = split(fact);
-        if prefix == event::STATE_PREFIX {
-            let webhook = WebhookId::parse(rest);
-            let webhook =
-                webhook.ok_or_else(|| corrupt_record(fact, &"its name is not a webhook"))?;
-            self.load_state(&webhook, decode(fact, value)?);
+        let (prefix, name) = split(fact);
+        let (webhook, number) = match prefix {
+            event::STATE_PREFIX => (WebhookId::parse(name), 0),
+            _ => event::parse_event_name(name).map_or((None, 0), |(id, it)| (Some(id), it)),
+        };
+        let webhook =
+            webhook.ok_or_else(|| corrupt_record(fact, &"its name is not that of a webhook"))?;
+        let mut last = self.lock_sequence();
+        *last = number.max(*last);
+        let mut queues = self.queues();
+        let Some(queue) = queues.by_webhook.get_mut(&webhook) else {
+            queues.leftovers.insert(webhook);
             return Ok(());
+        };
+        match prefix {
+            event::STATE_PREFIX => queue.state = decode(fact, value)?,
+            event::DEAD_PREFIX => queue.dead += 1,
+            _ => {
+                let event: QueuedEvent = decode(fact, value)?;
+                // At time zero every event with a due time is still waiting.
+                queue.add(number, event.next_ms, 0);
+                queue.retrying += usize::from(event.attempts > 0);
+                let account = queue.account.clone();
+                queues.count_pending(&account, 0, 1);
+                queues.wake(&webhook, 0);
+            }
         }
-        let (webhook, number) = event::parse_event_name(rest)
-            .ok_or_else(|| corrupt_record(fact, &"its name is not an event"))?;
-        if prefix == event::DEAD_PREFIX {
-            self.load_dead_letter(&webhook, number);
-            return Ok(());
-        }
-        let event: QueuedEvent = decode(fact, value)?;
-        self.load_event(&webhook, number, event.attempts, event.next_ms);
         Ok(())
     }
 
@@ -164,38 +176,6 @@ impl Outbox {
     /// Takes one of the webhooks that may have leftovers.
     pub(super) fn take_orphan(&self) -> Option<WebhookId> {
         self.queues().leftovers.pop_first()
-    }
-
-    /// Adds an event found in the store.
-    fn load_event(&self, webhook: &WebhookId, number: u64, attempts: u32, next_ms: u64) {
-        let mut last = self.lock_sequence();
-        *last = number.max(*last);
-        let mut queues = self.queues();
-        let Some(queue) = queues.by_webhook.get_mut(webhook) else {
-            queues.leftovers.insert(webhook.clone());
-            return;
-        };
-        // At time zero every event with a due time is still waiting.
-        queue.add(number, next_ms, 0);
-        queue.retrying += usize::from(attempts > 0);
-        let account = queue.account.clone();
-        queues.count_pending(&account, 0, 1);
-        queues.wake(webhook, 0);
-    }
-
-    /// Counts a dead letter found in the store.
-    fn load_dead_letter(&self, webhook: &WebhookId, number: u64) {
-        let mut last = self.lock_sequence();
-        *last = number.max(*last);
-        if self.with(webhook, |queue| queue.dead += 1).is_none() {
-            self.record_orphan(webhook.clone());
-        }
-    }
-
-    fn load_state(&self, webhook: &WebhookId, state: DeliveryState) {
-        if self.with(webhook, |queue| queue.state = state).is_none() {
-            self.record_orphan(webhook.clone());
-        }
     }
 
     /// Reserves room for an event; counts it as dropped if there is none.

@@ -8,8 +8,6 @@
 use std::fmt;
 
 use argon2::{Algorithm, Argon2, Params, Version};
-use engine::FactName;
-use engine::name::NameError;
 use engine::rng::Rng;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,7 +15,7 @@ use subtle::ConstantTimeEq;
 use unicode_normalization::UnicodeNormalization;
 
 use super::record::Record;
-use super::{AccountId, CatalogError, base32, hex};
+use super::{CatalogError, base32, hex};
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
 
 /// Prefix of the fact names of passwords; the account id follows.
@@ -143,10 +141,6 @@ impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PasswordHash")
     }
-}
-
-pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
-    FactName::parse(&format!("{PREFIX}{id}"))
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use super::record::{Record, decode, encode};
 use super::stored_text::{StoredText, optional_text, text};
 use super::{CatalogError, hex};
 
-const PREFIX: &str = "upload/";
+/// Prefix of the fact names of these records; the account and the id follow.
+pub(super) const PREFIX: &str = "upload/";
 
 /// Resumable upload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,17 +5,13 @@
 //! of the secret is stored; the last use is recorded to the hour, rounded down, so that a session never outlives its
 //! stated end. Non-goals: cookies, and authentication.
 
-use std::time::Duration;
-
-use engine::FactName;
-use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AccountId, SessionId};
 use super::last_used::LastUsed;
 use super::record::Record;
 use super::secret::SecretHash;
-use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE_TIMEOUT, SESSION_LIFETIME};
+use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE_TIMEOUT, SESSION_LIFETIME, millis};
 
 /// Session of a signed-in user.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,12 +77,4 @@ impl Session {
         let idle_ms = seen_ms.saturating_add(millis(SESSION_IDLE_TIMEOUT));
         idle_ms.min(self.created_ms.saturating_add(millis(SESSION_LIFETIME)))
     }
-
-    pub(super) fn fact(&self) -> Result<FactName, NameError> {
-        self.id.fact()
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

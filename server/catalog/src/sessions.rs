@@ -19,7 +19,7 @@ use super::{
     Account, AccountId, AuditAction, CatalogError, FairUseStanding, Invitation, IssuedInvitation,
     PasswordHash, SessionId, Sessions, invitation, password,
 };
-use crate::limits::{INVITATION_LIFETIME, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
+use crate::limits::{INVITATION_LIFETIME, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX, millis};
 
 /// All sessions, passwords and invitations.
 #[derive(Debug, Default)]
@@ -37,7 +37,6 @@ impl Table for SessionTable {
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
         let (prefix, name) = split(fact);
-        let account = AccountId::parse(name);
         match (prefix, value) {
             (OfSession::PREFIX, Some(value)) => self.put_session(decode(fact, value)?),
             (OfSession::PREFIX, None) => {
@@ -45,15 +44,13 @@ impl Table for SessionTable {
             }
             (password::PREFIX, Some(value)) => {
                 let stored: password::StoredPassword = decode(fact, value)?;
-                let account = account.ok_or_else(|| {
-                    corrupt_record(fact, &"its name does not end in an account id")
-                })?;
+                let account = AccountId::read(name).map_err(|why| corrupt_record(fact, &why))?;
                 set(&mut self.passwords, account, stored.hash);
             }
             (password::PREFIX, None) => {
-                account.map(|account| self.passwords.remove(&account));
+                AccountId::parse(name).map(|account| self.passwords.remove(&account));
             }
-            _ => apply_record(&mut self.invitations, account, fact, value)?,
+            _ => apply_record(&mut self.invitations, fact, value)?,
         }
         Ok(())
     }
@@ -221,12 +218,11 @@ impl Sessions<'_> {
             return Err(CatalogError::Suspended);
         }
         let IssuedSecret { text, hash } = IssuedSecret::issue(&*self.0.state.rng);
-        let life_ms = u64::try_from(INVITATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
-        let expires_ms = self.0.now_ms().saturating_add(life_ms);
+        let expires_ms = self.0.now_ms().saturating_add(millis(INVITATION_LIFETIME));
         let id = account.id.clone();
         let invitation = Invitation { account: id.clone(), hash, expires_ms };
         change.audit(AuditRecord::new(AuditAction::AccountInvite).account(&id).target(&id));
-        change.put(invitation::fact(&id)?, &invitation)?;
+        change.put(id.fact_at(invitation::PREFIX)?, &invitation)?;
         change.commit()?;
         Ok(IssuedInvitation { text: format!("{id}_{text}"), expires_ms })
     }
@@ -271,7 +267,8 @@ impl Sessions<'_> {
         }
         let crowded_out = {
             let table = self.0.state.sessions.read();
-            let mut own: Vec<_> = table.of_account(&account.id).map(|it| (it, it.fact())).collect();
+            let mut own: Vec<_> =
+                table.of_account(&account.id).map(|it| (it, it.id.fact())).collect();
             let is_ended = |fact: &FactName| change.deleted().any(|it| it == fact);
             own.retain(|(_, fact)| !fact.as_ref().is_ok_and(is_ended));
             let has_ended = change.deleted().any(|it| split(it).0 == OfSession::PREFIX);
@@ -288,7 +285,7 @@ impl Sessions<'_> {
         let id = SessionId::issue(&*self.0.state.rng);
         let (account, last_use) = (account.id.clone(), LastUsed::at(created_ms / HOUR_MS));
         let session = Session { id, account, hash, created_ms, last_use, visitor };
-        change.put(session.fact()?, &session)?;
+        change.put(session.id.fact()?, &session)?;
         Ok(StartedSession { session, secret })
     }
 
@@ -317,8 +314,8 @@ impl Sessions<'_> {
         hash: PasswordHash,
     ) -> Result<(), CatalogError> {
         let stored = password::StoredPassword { hash, changed_ms: self.0.now_ms() };
-        change.put(password::fact(account)?, &stored)?;
-        change.delete(invitation::fact(account)?);
+        change.put(account.fact_at(password::PREFIX)?, &stored)?;
+        change.delete(account.fact_at(invitation::PREFIX)?);
         Ok(())
     }
 }
@@ -335,7 +332,7 @@ impl Sessions<'_> {
                 for id in ids {
                     let known = self.0.state.sessions.read().sessions.get(id).cloned();
                     let Some(session) = known else { continue };
-                    change.put(session.fact()?, &*session)?;
+                    change.put(session.id.fact()?, &*session)?;
                 }
                 change.commit_any()
             },
@@ -352,9 +349,9 @@ impl Sessions<'_> {
                 let table = self.0.state.sessions.read();
                 let over = table.sessions.values().map(state_of);
                 let over = over.filter(|state| now_ms >= state.ends_ms);
-                let sessions = over.map(|state| state.session.fact());
+                let sessions = over.map(|state| state.session.id.fact());
                 let over = table.invitations.values().filter(|it| now_ms >= it.expires_ms);
-                let invitations = over.map(|it| invitation::fact(&it.account));
+                let invitations = over.map(|it| it.account.fact_at(invitation::PREFIX));
                 sessions.chain(invitations).take(SESSIONS_BATCH).collect::<Result<Vec<_>, _>>()?
             };
             if facts.is_empty() {

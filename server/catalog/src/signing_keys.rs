@@ -183,6 +183,5 @@ impl Tokens<'_> {
 }
 
 fn is_past(since_ms: u64, time: Duration, now_ms: u64) -> bool {
-    let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    now_ms >= since_ms.saturating_add(time_ms)
+    now_ms >= since_ms.saturating_add(limits::millis(time))
 }

@@ -11,8 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use engine::{BucketName, Store};
 use uuid::Uuid;
 
+use super::change::each_fact;
 use super::id::AccountId;
-use super::{CatalogError, PendingUpload, StoredAmount};
+use super::record::decode;
+use super::{CatalogError, PendingUpload, StoredAmount, pending_upload};
 
 /// All unfinished uploads.
 #[derive(Default)]
@@ -48,17 +50,13 @@ impl Staging {
     /// Loads the records of unfinished uploads.
     pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
         let mut uploads = HashMap::new();
-        let mut after = None;
-        loop {
-            let (page, last) = PendingUpload::page(store, after.as_ref())?;
-            if last.is_none() {
-                break;
-            }
-            after = last;
-            for upload in page.into_iter().filter(|upload| !upload.is_stored) {
+        each_fact(store, pending_upload::PREFIX, |fact, bytes| {
+            let upload: PendingUpload = decode(fact, bytes)?;
+            if !upload.is_stored {
                 uploads.insert(upload.id, StagedUpload::of_pending(&upload));
             }
-        }
+            Ok(())
+        })?;
         uploads.extend(super::MultipartUpload::unfinished(store)?);
         Ok(Self(Mutex::new(uploads)))
     }

@@ -3,13 +3,11 @@
 //! The standing itself is in the account's record; the history is a separate record, written in the same batch.
 //! Non-goals: the reasons for a change.
 
-use engine::FactName;
-use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::FairUseStanding;
 use super::record::Record;
-use super::{AccountId, FairUseStanding};
 use crate::limits::STANDING_CHANGES_MAX;
 
 /// Prefix of the fact names of these records.
@@ -78,8 +76,4 @@ impl FairUseStanding {
             Self::Suspended => "suspended",
         }
     }
-}
-
-pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
-    FactName::parse(&format!("{PREFIX}{id}"))
 }

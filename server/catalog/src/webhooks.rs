@@ -192,7 +192,7 @@ impl Webhooks<'_> {
             let mut change = self.0.begin();
             let webhook = self.require(id)?;
             change.delete(id.fact()?);
-            change.delete(event::state_fact(id)?);
+            change.delete(id.fact_at(event::STATE_PREFIX)?);
             change.audit(self.audit_record(AuditAction::WebhookDelete, &webhook));
             change.commit()?;
             self.0.state.outbox.remove_queue(id);
@@ -235,7 +235,7 @@ impl Webhooks<'_> {
                 store.commit(page.into_iter().fold(Batch::new(), delete))?;
             }
         }
-        let state = event::state_fact(id)?;
+        let state = id.fact_at(event::STATE_PREFIX)?;
         if store.fact(&state)?.is_some() {
             store.commit(Batch::new().delete_fact(state))?;
         }
@@ -243,11 +243,7 @@ impl Webhooks<'_> {
     }
 
     fn audit_record(&self, action: AuditAction, webhook: &Webhook) -> AuditRecord {
-        let entry = AuditRecord::new(action).target(&webhook.id);
-        match self.0.buckets().get(&webhook.bucket) {
-            Some(bucket) => entry.bucket(&bucket),
-            None => entry.deleted_bucket(&webhook.bucket),
-        }
+        AuditRecord::new(action).target(&webhook.id).bucket_named(&webhook.bucket, self.0)
     }
 
     pub(super) fn require(&self, id: &WebhookId) -> Result<Arc<Webhook>, CatalogError> {
