@@ -15,6 +15,7 @@ use super::change::each_fact;
 use super::id::AccountId;
 use super::record::decode;
 use super::{CatalogError, PendingUpload, StoredAmount, pending_upload};
+use crate::limits::TUS_EXPIRY_MS;
 
 /// All unfinished uploads.
 #[derive(Default)]
@@ -198,7 +199,7 @@ impl StagedUpload {
             length: upload.length,
             replaced: StoredAmount::default(),
             bodies: BTreeMap::from([(upload.id, upload.received_bytes)]),
-            touched_ms: upload.expires_ms,
+            touched_ms: upload.expires_ms.saturating_sub(TUS_EXPIRY_MS),
             is_completing: false,
         }
     }
@@ -286,5 +287,26 @@ mod tests {
         staging.remove_part(id, second, 50);
         assert_eq!(staging.evict(|body| body == second).map(|(id, _)| id), Some(id));
         assert_eq!(staging.claim_growth(id, 1), None);
+    }
+
+    #[test]
+    fn loaded_upload_was_touched_when_it_was_saved() {
+        let upload = PendingUpload {
+            id: Uuid::from_u128(1),
+            account: AccountId::issue(&engine::rng::SeededRng::new(1)),
+            bucket: BucketName::parse("pics").unwrap(),
+            path: String::new(),
+            overwrite: false,
+            randomize_name: false,
+            thumbnail: None,
+            length: 9,
+            metadata: String::new(),
+            received_bytes: 5,
+            received_hash: [0; 32],
+            expires_ms: 1_000 + TUS_EXPIRY_MS,
+            is_stored: false,
+            key: None,
+        };
+        assert_eq!(StagedUpload::of_pending(&upload).touched_ms, 1_000);
     }
 }
