@@ -107,7 +107,7 @@ impl AppState {
     ) -> Result<Self, CatalogError> {
         let catalog = Catalog::open(store.clone(), clock.clone(), rng.clone())?;
         let rejections = catalog.rate_limit_rejections().clone();
-        let allowances = RateLimits::new(&config, clock.clone(), &*rng, rejections);
+        let rate_limits = RateLimits::new(&config, clock.clone(), &*rng, rejections);
         match catalog.tokens().renew_keys() {
             // Files can be delivered even from a full disk; the key is created later.
             Err(CatalogError::Store(error)) => {
@@ -163,7 +163,7 @@ impl AppState {
             public_url,
             clock,
             rng,
-            rate_limiter: allowances,
+            rate_limiter: rate_limits,
             metrics: measures,
             upload_locks: UploadLocks::default(),
             tokens_in_use: NameClaims::default(),

@@ -377,19 +377,19 @@ async fn check_password(
     hash: Option<Arc<PasswordHash>>,
     presented: Option<Password>,
 ) -> Result<(), ApiError> {
-    let allowances = &app.rate_limiter;
-    let tried = allowances.charge_login_attempt(client_ip(&head.extensions), name, device)?;
+    let limiter = &app.rate_limiter;
+    let tried = limiter.charge_login_attempt(client_ip(&head.extensions), name, device)?;
     match app.passwords.check(hash, presented).await {
         Ok(false) => {
             record_failed_sign_in(app, head, name).await;
             Err(ApiError::wrong_password())
         }
         Ok(true) => {
-            allowances.refund_login_attempt(tried);
+            limiter.refund_login_attempt(tried);
             Ok(())
         }
         Err(_) => {
-            allowances.refund_login_attempt(tried);
+            limiter.refund_login_attempt(tried);
             Err(ApiError::overloaded(1))
         }
     }

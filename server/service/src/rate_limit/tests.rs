@@ -12,14 +12,14 @@ const MINUTE_MS: u64 = 60_000;
 
 struct World {
     clock: Arc<SimClock>,
-    allowances: RateLimits,
+    rate_limits: RateLimits,
     account: Account,
 }
 
 fn world(config: &Config) -> World {
     let clock = Arc::new(SimClock::at(1_700_000_000_000));
     let rejections = Arc::new(RateLimitRejections::new(clock.clone()));
-    let allowances = RateLimits::new(config, clock.clone(), &SeededRng::new(5), rejections);
+    let rate_limits = RateLimits::new(config, clock.clone(), &SeededRng::new(5), rejections);
     let account = Account {
         id: AccountId::parse("annannannannanna").unwrap(),
         name: AccountName::parse("ann").unwrap(),
@@ -29,12 +29,12 @@ fn world(config: &Config) -> World {
         quota: catalog::Quota::default(),
         created_ms: 0,
     };
-    World { clock, allowances, account }
+    World { clock, rate_limits, account }
 }
 
 /// Returns how many consecutive uploads pass, up to a maximum.
 fn passing(world: &World, account: &Account, most: u32) -> u32 {
-    let take = || world.allowances.charge(RateClass::Upload, account).is_ok();
+    let take = || world.rate_limits.charge(RateClass::Upload, account).is_ok();
     (0..most).take_while(|_| take()).count() as u32
 }
 
@@ -81,7 +81,7 @@ fn zero_account_rate_is_unlimited() {
     let world = world(&Config { plan_rates: false, ..Config::default() });
     assert_eq!(passing(&world, &world.account, 5_000), 5_000);
     assert_eq!(
-        world.allowances.charge(RateClass::Upload, &world.account),
+        world.rate_limits.charge(RateClass::Upload, &world.account),
         Ok(RateLimitGrant(None))
     );
 }
@@ -90,7 +90,7 @@ fn zero_account_rate_is_unlimited() {
 fn uploads_and_requests_have_separate_limits() {
     let world = world(&Config::default());
     assert_eq!(passing(&world, &world.account, 200), 100);
-    let manage = || world.allowances.charge(RateClass::Management, &world.account);
+    let manage = || world.rate_limits.charge(RateClass::Management, &world.account);
     assert_eq!((0..1_100).filter(|_| manage().is_ok()).count(), 1_000);
     assert_eq!(manage().unwrap_err().policy.name, "management");
 }
@@ -98,7 +98,7 @@ fn uploads_and_requests_have_separate_limits() {
 #[test]
 fn invalid_keys_are_limited_per_ip() {
     let world = world(&Config::default());
-    let fail = |number| world.allowances.take_failure(address(number));
+    let fail = |number| world.rate_limits.take_failure(address(number));
     assert!((0..60).all(|_| fail(1).is_ok()));
     let refused = fail(1).unwrap_err();
     assert_eq!((refused.policy.name, refused.retry_after_seconds), ("failed-auth", 1));
@@ -128,10 +128,10 @@ fn zero_is_no_bound_and_trusted_networks_have_none() {
     let passes = |config: &Config, address: &str| {
         let world = world(config);
         let address = address.parse().unwrap();
-        world.allowances.take_failure(address).unwrap();
-        world.allowances.charge_request(address).unwrap();
-        let failures = world.allowances.take_failure(address).is_ok();
-        (failures, world.allowances.charge_request(address).is_ok())
+        world.rate_limits.take_failure(address).unwrap();
+        world.rate_limits.charge_request(address).unwrap();
+        let failures = world.rate_limits.take_failure(address).is_ok();
+        (failures, world.rate_limits.charge_request(address).is_ok())
     };
     assert_eq!(passes(&few, "192.0.2.1"), (false, false));
     assert_eq!(passes(&none, "192.0.2.1"), (true, true));
@@ -144,9 +144,9 @@ fn zero_is_no_bound_and_trusted_networks_have_none() {
 fn ip_flood_does_not_grow_memory() {
     let world = world(&Config::default());
     for number in 0..1_000_000 {
-        world.allowances.charge_request(address(number)).unwrap();
+        world.rate_limits.charge_request(address(number)).unwrap();
     }
-    assert!(world.allowances.tracked_count() <= limits::RATE_LIMIT_IPS_MAX);
+    assert!(world.rate_limits.tracked_count() <= limits::RATE_LIMIT_IPS_MAX);
 }
 
 #[test]
@@ -157,10 +157,10 @@ fn idle_accounts_are_pruned() {
         let id = AccountId::parse(&(0..16).map(letter).collect::<String>()).unwrap();
         passing(&world, &Account { id, ..world.account.clone() }, 1);
     }
-    assert_eq!(world.allowances.tracked_count(), 500);
+    assert_eq!(world.rate_limits.tracked_count(), 500);
     world.clock.advance(2 * MINUTE_MS);
     assert_eq!(passing(&world, &world.account, 200), 100);
-    assert!(world.allowances.tracked_count() <= 1);
+    assert!(world.rate_limits.tracked_count() <= 1);
 }
 
 /// Reference model of a token bucket: in sixty-thousandths of a request, refilled by `rate` each millisecond.
@@ -203,7 +203,7 @@ proptest! {
             let account = Account { id, plan, standing, ..world.account.clone() };
             let tank = tanks.entry((who, kind)).or_insert(Tank { rate, level: rate * MINUTE_MS, at_ms: 0 });
             for _ in 0..count {
-                let taken = world.allowances.charge(RateClass::Upload, &account);
+                let taken = world.rate_limits.charge(RateClass::Upload, &account);
                 let result = taken.map(|it| it.0.unwrap().remaining).map_err(|it| it.retry_after_seconds);
                 prop_assert_eq!(result, tank.take(now_ms));
             }
@@ -223,7 +223,7 @@ fn image_cpu_is_charged_per_ip_and_bucket() {
     let world = world(&config);
     let [pics, more] = ["pics", "more"].map(|name| BucketName::parse(name).unwrap());
     let take = |number, bucket: &BucketName, milliseconds| {
-        let taken = world.allowances.charge_image_cpu(Some(address(number)), bucket, milliseconds);
+        let taken = world.rate_limits.charge_image_cpu(Some(address(number)), bucket, milliseconds);
         taken.map_err(|refused| (refused.policy.name, refused.retry_after_seconds))
     };
     // Burst of five minutes: 3,000 for an address, 6,000 for a bucket.
@@ -235,17 +235,17 @@ fn image_cpu_is_charged_per_ip_and_bucket() {
     assert_eq!(take(3, &more, 3_000), Ok(()), "what the bucket refused took nothing of an address");
     let own = Some(Ipv4Addr::LOCALHOST.into());
     for nobody in [None, own] {
-        let taken = world.allowances.charge_image_cpu(nobody, &more, 1_500);
+        let taken = world.rate_limits.charge_image_cpu(nobody, &more, 1_500);
         assert_eq!(taken, Ok(()), "the machine itself has no limit for addresses");
     }
-    assert!(world.allowances.charge_image_cpu(own, &more, 1).is_err(), "but buckets have theirs");
+    assert!(world.rate_limits.charge_image_cpu(own, &more, 1).is_err(), "but buckets have theirs");
     world.clock.advance(300_000);
     assert_eq!(take(1, &more, u64::MAX), Ok(()), "the largest picture takes all there is");
     assert_eq!(take(1, &more, 1), Err(("pictures-address", 1)));
     world.clock.advance(301_000);
-    assert_eq!(world.allowances.charge_image_cpu(None, &pics, 1), Ok(()));
+    assert_eq!(world.rate_limits.charge_image_cpu(None, &pics, 1), Ok(()));
     // Three addresses stay in their table; one of the buckets is full again.
-    assert_eq!(world.allowances.tracked_count(), 3 + 1);
+    assert_eq!(world.rate_limits.tracked_count(), 3 + 1);
 }
 
 #[test]
@@ -258,6 +258,6 @@ fn zero_image_cpu_limit_is_unlimited() {
     let world = world(&config);
     let pics = BucketName::parse("pics").unwrap();
     for _ in 0..1_000 {
-        assert_eq!(world.allowances.charge_image_cpu(Some(address(1)), &pics, 1_000_000), Ok(()));
+        assert_eq!(world.rate_limits.charge_image_cpu(Some(address(1)), &pics, 1_000_000), Ok(()));
     }
 }
