@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::{Request, Response};
-use protocol::error::{ApiError, accepts_problem_json};
+use protocol::error::{ApiError, ErrorMediaType};
 use service::finish_response::finish_response;
 use service::state::AppState;
 
@@ -30,7 +30,7 @@ impl AdminService {
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, _) = request.into_parts();
         let id = self.state.request_ids.next();
-        let wants_problem_json = accepts_problem_json(&head.headers);
+        let media_type = ErrorMediaType::for_api(&head.headers);
         let (method, uri) = (head.method.clone(), head.uri.clone());
         let response = match self.routes.find(&method, uri.path()) {
             Endpoint::Route(Route { responder: Responder::Handler(handler), .. }, _) => {
@@ -40,6 +40,6 @@ impl AdminService {
             Endpoint::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
             _ => ApiError::not_found().into_response(),
         };
-        finish_response(&method, uri.path(), id, wants_problem_json, response)
+        finish_response(&method, uri.path(), id, media_type, response)
     }
 }

@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use listener::ip_network::any_contains;
 use listener::trusted_proxies::{apply_forwarded_for, client_ip};
-use protocol::error::{ApiError, accepts_problem_json};
+use protocol::error::{ApiError, ErrorMediaType};
 use protocol::object_path::ObjectPath;
 use protocol::reserved_paths::is_dashboard_path;
 use protocol::response_headers::{allow_no_origin, preflight_response};
@@ -101,9 +101,13 @@ impl HttpService {
         if let Some(route) = entry.route() {
             record_route(route.path);
         }
+        let error_media_type = match entry {
+            Entry::Delivery(..) => ErrorMediaType::for_file(&head.headers),
+            Entry::Endpoint(_) => ErrorMediaType::for_api(&head.headers),
+        };
         RequestContext {
             id,
-            wants_problem_json: accepts_problem_json(&head.headers),
+            error_media_type,
             began_us,
             operation,
             cors: CorsHeaders::of(head, bucket.as_ref(), entry.is_of_file()),
@@ -211,9 +215,8 @@ impl HttpService {
         response: Response<Body>,
         traffic: Arc<BucketCounters>,
     ) -> Response<MeteredBody> {
-        let wants_problem_json = context.wants_problem_json;
-        let mut response =
-            finish_response(method, uri.path(), context.id, wants_problem_json, response);
+        let media_type = context.error_media_type;
+        let mut response = finish_response(method, uri.path(), context.id, media_type, response);
         context.cors.write(response.headers_mut());
         traffic.count_response(response.status(), self.state.clock.unix_ms());
         record_response(response.status());

@@ -1,7 +1,12 @@
 //! Delivery: specification 4.1, clients 3.1 and 7. Ranges have a file of their own.
 
+use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Method;
 use serde_json::json;
 use server::management::BucketSettings;
+use sha2::{Digest, Sha256};
 use tests::World;
 
 #[tokio::test]
@@ -174,6 +179,41 @@ async fn missing_file_returns_404_json() {
     ] {
         anonymous.get(path).await.check_error(404, "bucket_not_found");
     }
+}
+
+#[tokio::test]
+async fn missing_file_is_a_page_for_browsers_and_json_for_programs() {
+    let (world, _) = World::with_bucket(1);
+    let anonymous = world.anonymous();
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
+    for path in ["/photos/none.txt", "/photos/%3Cb%3E.html", "/none/a.txt", "/photos/"] {
+        let reply = anonymous.get_with(path, &[("accept", browser)]).await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.header("content-type")),
+            (404, "text/html; charset=utf-8")
+        );
+        let page = reply.text();
+        assert!(page.contains("<h1>File not found</h1>") && !page.contains("<b>"), "{path}");
+        assert_eq!(reply.header("cache-control"), "no-store");
+        // The policy allows exactly the style of the page.
+        let style = page.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let hash = STANDARD.encode(Sha256::digest(style));
+        let policy = reply.header("content-security-policy");
+        assert!(policy.contains(&format!("style-src 'sha256-{hash}'")), "{policy}");
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        let head = anonymous.send(Method::HEAD, path, &[("accept", browser)], Body::empty()).await;
+        assert_eq!(head.header("content-length"), page.len().to_string(), "{path}");
+    }
+    for accept in ["*/*", "image/avif,image/webp,*/*;q=0.8", "text/html;q=0, */*"] {
+        let reply = anonymous.get_with("/photos/none.txt", &[("accept", accept)]).await;
+        reply.check_error(404, "file_not_found");
+    }
+    let both = [("accept", "text/html, application/problem+json")];
+    let reply = anonymous.get_with("/photos/none.txt", &both).await;
+    assert_eq!(reply.header("content-type"), "application/problem+json");
+    // Only files have the page.
+    let reply = anonymous.get_with("/api/none", &[("accept", browser)]).await;
+    reply.check_error(404, "not_found");
 }
 
 #[tokio::test]

@@ -20,10 +20,11 @@ use serde_json::{Map, Value, json};
 
 use crate::file_name::is_bidi_control;
 use crate::limits;
+use crate::preferences::names;
 use crate::request_id::RequestId;
 use crate::response_headers::allow_any_origin;
 
-use self::constructors::QUOTA_EXCEEDED;
+use self::constructors::{BUCKET_NOT_FOUND, FILE_NOT_FOUND, QUOTA_EXCEEDED};
 pub use self::constructors::{INVALID_API_KEY, LOG_TOO_LARGE, SESSION_ENDED};
 
 /// Error response to a client.
@@ -49,23 +50,50 @@ struct Inner {
 pub struct ErrorFormat {
     /// Request id, echoed in the body.
     pub request_id: Option<RequestId>,
-    /// Whether the client accepts `application/problem+json`.
-    pub problem_json: bool,
+    pub media_type: ErrorMediaType,
+}
+
+/// Form of the body of an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorMediaType {
+    #[default]
+    Json,
+    /// `application/problem+json`, RFC 9457.
+    ProblemJson,
+    /// HTML page if a file is missing, otherwise JSON.
+    Html,
 }
 
 impl ErrorFormat {
     /// Reads the headers of a request without an id.
     pub fn from_headers(headers: &HeaderMap) -> Self {
-        Self { request_id: None, problem_json: accepts_problem_json(headers) }
+        Self { request_id: None, media_type: ErrorMediaType::for_api(headers) }
     }
 }
 
-/// Returns whether a client accepts `application/problem+json`.
-pub fn accepts_problem_json(headers: &HeaderMap) -> bool {
-    let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
-    let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
-    headers.get_all(header::ACCEPT).iter().any(asks)
+impl ErrorMediaType {
+    /// Selects the form for the client of an API.
+    pub fn for_api(headers: &HeaderMap) -> Self {
+        match names(headers, header::ACCEPT, PROBLEM_JSON) {
+            true => Self::ProblemJson,
+            false => Self::Json,
+        }
+    }
+
+    /// Selects the form for the client of a file, which may be a browser that shows it.
+    pub fn for_file(headers: &HeaderMap) -> Self {
+        match Self::for_api(headers) {
+            Self::Json if names(headers, header::ACCEPT, "text/html") => Self::Html,
+            media_type => media_type,
+        }
+    }
 }
+
+/// Page for browsers, instead of a missing file.
+const MISSING_FILE_PAGE: &str = include_str!("error/missing_file.html");
+/// Content security policy of the page, which allows only its style.
+const MISSING_FILE_POLICY: &str = "default-src 'none'; style-src 'sha256-AKlH6ZciEJcUpZwKZ4xjeuuWSh2EMEwm2SuwlDcmOhs='; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -218,6 +246,11 @@ impl ApiError {
         self.0.status.is_server_error() && self.0.code != QUOTA_EXCEEDED
     }
 
+    /// Returns whether a file is missing, or its bucket.
+    fn is_missing_file(&self) -> bool {
+        matches!(self.0.code, FILE_NOT_FOUND | BUCKET_NOT_FOUND)
+    }
+
     /// Returns the log line, if there is more to log than the message.
     pub fn log(&self) -> Option<&str> {
         self.0.log.as_deref()
@@ -225,11 +258,22 @@ impl ApiError {
 
     /// Converts the error to a response.
     pub fn response(&self, asked: &ErrorFormat) -> Response<Bytes> {
-        let mut response = Response::new(Bytes::from(self.body(asked).to_string()));
+        let is_page = asked.media_type == ErrorMediaType::Html && self.is_missing_file();
+        let (content_type, body) = match asked.media_type {
+            _ if is_page => {
+                ("text/html; charset=utf-8", Bytes::from_static(MISSING_FILE_PAGE.as_bytes()))
+            }
+            ErrorMediaType::ProblemJson => (PROBLEM_JSON, self.body(asked).to_string().into()),
+            _ => ("application/json", self.body(asked).to_string().into()),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = self.0.status;
         let headers = response.headers_mut();
-        let content_type = if asked.problem_json { PROBLEM_JSON } else { "application/json" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if is_page {
+            let policy = HeaderValue::from_static(MISSING_FILE_POLICY);
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         allow_any_origin(headers);
@@ -251,7 +295,7 @@ impl ApiError {
         if let Some(request_id) = asked.request_id {
             put("requestId", json!(request_id.to_string()));
         }
-        if asked.problem_json {
+        if asked.media_type == ErrorMediaType::ProblemJson {
             put("type", json!("about:blank"));
             put("title", json!(self.0.status.canonical_reason().unwrap_or("Error")));
             put("detail", json!(self.0.message));
@@ -321,7 +365,7 @@ mod tests {
 
     #[test]
     fn error_body_has_success_false_and_error() {
-        let asked = ErrorFormat { request_id: Some(REQUEST_ID), problem_json: false };
+        let asked = ErrorFormat { request_id: Some(REQUEST_ID), media_type: ErrorMediaType::Json };
         let response = ApiError::file_not_found().response(&asked);
         assert_eq!(response.status(), 404);
         let headers = response.headers();
@@ -401,7 +445,8 @@ mod tests {
     async fn error_includes_request_id_and_format() {
         let mut response = ApiError::no_file().into_response();
         response.headers_mut().insert("x-request-id", REQUEST_ID.to_header_value());
-        let asked = ErrorFormat { request_id: Some(REQUEST_ID), problem_json: true };
+        let asked =
+            ErrorFormat { request_id: Some(REQUEST_ID), media_type: ErrorMediaType::ProblemJson };
         let response = render_error(response, &asked);
         assert_eq!(response.headers()["x-request-id"], "00000000000000a1");
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);

@@ -10,6 +10,7 @@
 //! request_body     bodies with a minimum throughput (min_throughput)
 //! multipart        forms                                  json_body     JSON bodies, tus_headers
 //! content_type     media types                            response_headers, stored_headers
+//! preferences      weights of Accept headers
 //! destination      URLs that the server requests          time_format   times in responses
 //! ```
 //!
@@ -29,6 +30,7 @@ pub mod multipart;
 pub mod name_filter;
 pub mod object_path;
 pub mod paging;
+pub mod preferences;
 pub mod public_url;
 pub mod query;
 pub mod range;

@@ -12,26 +12,26 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode};
 use http_body::Body as _;
 
-use protocol::error::{ApiError, ErrorFormat, render_error};
+use protocol::error::{ApiError, ErrorFormat, ErrorMediaType, render_error};
 use protocol::request_id::RequestId;
 use protocol::reserved_paths::TOKEN_PATH;
 
 /// Header with the id of the request.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Finishes the response to a request with this method, path and id, whose client may accept
-/// `application/problem+json`.
+/// Finishes the response to a request with this method, path and id, with errors in a form that
+/// the client accepts.
 pub fn finish_response(
     method: &Method,
     path: &str,
     request_id: RequestId,
-    wants_problem_json: bool,
+    media_type: ErrorMediaType,
     response: Response<Body>,
 ) -> Response<Body> {
     if let Some(error) = response.extensions().get::<ApiError>() {
         log(error, request_id, method, path);
     }
-    let format = ErrorFormat { request_id: Some(request_id), problem_json: wants_problem_json };
+    let format = ErrorFormat { request_id: Some(request_id), media_type };
     let mut response = render_error(response, &format);
     response.headers_mut().insert(REQUEST_ID, request_id.to_header_value());
     if method == Method::HEAD { without_body(response) } else { response }

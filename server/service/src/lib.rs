@@ -29,7 +29,6 @@ pub mod own_pages;
 pub mod parameters;
 pub mod password_work;
 pub mod path_params;
-pub mod preferences;
 pub mod rate_limit;
 pub mod recent_uploads;
 pub mod replies;

@@ -6,9 +6,8 @@
 use http::header::{ACCEPT, HeaderMap};
 use images::{Fit, Format, OutputFormat, TransformOptions};
 use protocol::error::ApiError;
+use protocol::preferences::names;
 use protocol::query::Query;
-
-use crate::preferences::names;
 
 const FORMAT: &[&str] = &["format", "fm", "f", "output"];
 const WIDTH: &[&str] = &["width", "w"];

@@ -14,7 +14,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
 use protocol::error::ApiError;
-use service::preferences::names;
+use protocol::preferences::names;
 use sha2::{Digest, Sha256};
 
 /// Embedded file with its validators.

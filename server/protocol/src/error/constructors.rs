@@ -18,6 +18,10 @@ pub const LOG_TOO_LARGE: &str = "log_too_large";
 /// Code of an ended session.
 pub const SESSION_ENDED: &str = "session_ended";
 
+/// Code of a missing file.
+pub(super) const FILE_NOT_FOUND: &str = "file_not_found";
+/// Code of a missing bucket.
+pub(super) const BUCKET_NOT_FOUND: &str = "bucket_not_found";
 /// Code of an upload that exceeds a quota.
 pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 
@@ -151,12 +155,12 @@ impl ApiError {
 
     /// Returns 404 for a bucket that does not exist, or that the caller may not see.
     pub fn bucket_not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "bucket_not_found", "Bucket not found")
+        Self::new(StatusCode::NOT_FOUND, BUCKET_NOT_FOUND, "Bucket not found")
     }
 
     /// Returns 404 for a missing file.
     pub fn file_not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "file_not_found", "File not found")
+        Self::new(StatusCode::NOT_FOUND, FILE_NOT_FOUND, "File not found")
     }
 
     /// Returns 409 for a name that is taken and was not to be replaced.
