@@ -289,10 +289,11 @@ export const tests = {
     await note(page, "“a.txt” restored").waitFor();
     assert.deepEqual(await names("gone"), ["a.txt"]);
     await page.getByRole("row", { name: /a\.txt/ }).waitFor({ state: "detached" });
-    await fillBucket("gone", ["c.txt"]);
     await page.getByRole("checkbox", { name: "Select b.txt" }).check();
     await page.getByRole("checkbox", { name: "Select c.txt" }).check();
     await page.getByText("2 versions selected").waitFor();
+    // Only now: the list is loaded again after a restore, and an existing file is not in it.
+    await fillBucket("gone", ["c.txt"]);
     await page.getByRole("button", { name: "Restore selected" }).click();
     await dialog(page).getByText("c.txt already exists.").waitFor();
     await dialog(page).getByRole("combobox").selectOption("rename");
