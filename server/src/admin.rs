@@ -40,6 +40,6 @@ impl AdminService {
             Endpoint::WrongMethod(allow) => ApiError::method_not_allowed(allow).into_response(),
             _ => ApiError::not_found().into_response(),
         };
-        finish_response(&method, uri.path(), id, media_type, response)
+        finish_response(&method, uri.path(), id, || media_type, response)
     }
 }

@@ -86,7 +86,9 @@ impl HttpService {
                 };
                 let nobody = self.state.catalog.usage().unattributed();
                 let counters = context.bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic);
-                self.finish(&context, &head.method, &head.uri, response, counters.clone())
+                let (method, uri) = (&head.method, &head.uri);
+                let media_type = || ErrorMediaType::for_file(&head.headers);
+                self.finish(&context, method, uri, media_type, response, counters.clone())
             }
             Entry::Endpoint(endpoint) => Box::pin(self.route(context, endpoint, head, body)).await,
         }
@@ -101,13 +103,8 @@ impl HttpService {
         if let Some(route) = entry.route() {
             record_route(route.path);
         }
-        let error_media_type = match entry {
-            Entry::Delivery(..) => ErrorMediaType::for_file(&head.headers),
-            Entry::Endpoint(_) => ErrorMediaType::for_api(&head.headers),
-        };
         RequestContext {
             id,
-            error_media_type,
             began_us,
             operation,
             cors: CorsHeaders::of(head, bucket.as_ref(), entry.is_of_file()),
@@ -146,6 +143,7 @@ impl HttpService {
         body: Body,
     ) -> Response<MeteredBody> {
         let (method, uri) = (head.method.clone(), head.uri.clone());
+        let media_type = ErrorMediaType::for_api(&head.headers);
         let is_signed = matches!(endpoint, Endpoint::Route(_, RoutedPath::Gateway(_)));
         let is_for_own_pages = !is_signed && is_dashboard_path(uri.path());
         let counters = context.bucket.as_ref().map(|bucket| &bucket.traffic);
@@ -155,7 +153,7 @@ impl HttpService {
         let response = self.handle(&context, endpoint, head, body, &meter).await;
         drop(in_flight);
         let counters = meter.finish(self.state.catalog.usage().unattributed());
-        let mut response = self.finish(&context, &method, &uri, response, counters);
+        let mut response = self.finish(&context, &method, &uri, || media_type, response, counters);
         if is_for_own_pages {
             allow_no_origin(response.headers_mut());
         }
@@ -212,10 +210,10 @@ impl HttpService {
         context: &RequestContext,
         method: &Method,
         uri: &Uri,
+        media_type: impl FnOnce() -> ErrorMediaType,
         response: Response<Body>,
         traffic: Arc<BucketCounters>,
     ) -> Response<MeteredBody> {
-        let media_type = context.error_media_type;
         let mut response = finish_response(method, uri.path(), context.id, media_type, response);
         context.cors.write(response.headers_mut());
         traffic.count_response(response.status(), self.state.clock.unix_ms());

@@ -258,19 +258,23 @@ impl ApiError {
 
     /// Converts the error to a response.
     pub fn response(&self, asked: &ErrorFormat) -> Response<Bytes> {
-        let is_page = asked.media_type == ErrorMediaType::Html && self.is_missing_file();
-        let (content_type, body) = match asked.media_type {
-            _ if is_page => {
+        let media_type = match asked.media_type {
+            ErrorMediaType::Html if !self.is_missing_file() => ErrorMediaType::Json,
+            media_type => media_type,
+        };
+        let json = || Bytes::from(self.body(asked).to_string());
+        let (content_type, body) = match media_type {
+            ErrorMediaType::Json => ("application/json", json()),
+            ErrorMediaType::ProblemJson => (PROBLEM_JSON, json()),
+            ErrorMediaType::Html => {
                 ("text/html; charset=utf-8", Bytes::from_static(MISSING_FILE_PAGE.as_bytes()))
             }
-            ErrorMediaType::ProblemJson => (PROBLEM_JSON, self.body(asked).to_string().into()),
-            _ => ("application/json", self.body(asked).to_string().into()),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.0.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        if is_page {
+        if media_type == ErrorMediaType::Html {
             let policy = HeaderValue::from_static(MISSING_FILE_POLICY);
             headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         }

@@ -19,20 +19,19 @@ use protocol::reserved_paths::TOKEN_PATH;
 /// Header with the id of the request.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Finishes the response to a request with this method, path and id, with errors in a form that
-/// the client accepts.
+/// Finishes the response to a request with this method, path and id, with an error in the form that the client accepts.
 pub fn finish_response(
     method: &Method,
     path: &str,
     request_id: RequestId,
-    media_type: ErrorMediaType,
-    response: Response<Body>,
+    media_type: impl FnOnce() -> ErrorMediaType,
+    mut response: Response<Body>,
 ) -> Response<Body> {
     if let Some(error) = response.extensions().get::<ApiError>() {
         log(error, request_id, method, path);
+        let format = ErrorFormat { request_id: Some(request_id), media_type: media_type() };
+        response = render_error(response, &format);
     }
-    let format = ErrorFormat { request_id: Some(request_id), media_type };
-    let mut response = render_error(response, &format);
     response.headers_mut().insert(REQUEST_ID, request_id.to_header_value());
     if method == Method::HEAD { without_body(response) } else { response }
 }

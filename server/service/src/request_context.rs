@@ -11,7 +11,7 @@ use catalog::Bucket;
 use engine::BucketName;
 use http::Extensions;
 use http::request::Parts;
-use protocol::error::{ApiError, ErrorMediaType};
+use protocol::error::ApiError;
 use protocol::object_path::ObjectPath;
 use protocol::request_id::RequestId;
 use usage::operation::Operation;
@@ -24,8 +24,6 @@ use crate::state::AppState;
 /// Context of every request.
 pub struct RequestContext {
     pub id: RequestId,
-    /// Form of an error response.
-    pub error_media_type: ErrorMediaType,
     /// Monotonic time of the arrival, in microseconds.
     pub began_us: u64,
     pub operation: Operation,
