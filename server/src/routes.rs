@@ -424,10 +424,10 @@ impl Entry<'_> {
 
     /// Returns the operation for which a request is counted.
     pub fn operation(&self) -> Operation {
-        match self {
-            Self::Delivery(route, _) | Self::Endpoint(Endpoint::Route(route, _)) => route.operation,
-            Self::Endpoint(Endpoint::Preflight(_)) => Operation::Preflight,
-            Self::Endpoint(Endpoint::WrongMethod(_) | Endpoint::NotFound) => Operation::Other,
+        match (self.route(), self) {
+            (Some(route), _) => route.operation,
+            (None, Self::Endpoint(Endpoint::Preflight(_))) => Operation::Preflight,
+            (None, _) => Operation::Other,
         }
     }
 }

@@ -259,7 +259,7 @@ impl DataFolder {
         ServerProcess::start(command.envs(variables.iter().copied()))
     }
 
-    /// Writes a file beside the data; returns its path.
+    /// Writes a file next to the data folder; returns its path.
     pub fn write_file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.parent().join(name);
         fs::write(&path, content).expect("the file can be written");
@@ -272,7 +272,7 @@ impl DataFolder {
         self.run(&[&["import", "--bucket", "photos", "--from", &path], words].concat())
     }
 
-    /// Exports the bucket `photos` to a folder beside the data; returns its path.
+    /// Exports the bucket `photos` to a folder next to the data folder; returns its path.
     pub fn export_files(&self, name: &str) -> PathBuf {
         let folder = self.parent().join(name);
         let to = format!("{}/", folder.display());

@@ -31,11 +31,10 @@ impl Accounts<'_> {
         self.0.api_keys().delete_all_of(&mut change, id)?;
         self.0.organisations().leave_all(&mut change, id)?;
         self.0.sessions().add_end_of_all(&mut change, id, None)?;
-        let own =
-            [id.fact()?, id.fact_at(standing_history::PREFIX)?, id.fact_at(password::PREFIX)?];
-        own.into_iter()
-            .chain([id.fact_at(invitation::PREFIX)?])
-            .for_each(|fact| change.delete(fact));
+        change.delete(id.fact()?);
+        for prefix in [standing_history::PREFIX, password::PREFIX, invitation::PREFIX] {
+            change.delete(id.fact_at(prefix)?);
+        }
         let entry = AuditRecord::new(AuditAction::AccountDelete).account(id).target(id);
         change.audit(entry.detail(format!("name: {}", account.name.as_str())));
         change.commit()?;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::clock::Clock;
 
-use super::AccountId;
+use super::{AccountId, UsageStep};
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+const DAY_MS: u64 = UsageStep::Day.ms();
 
 /// Rejections of all accounts.
 pub struct RateLimitRejections {

@@ -70,7 +70,7 @@ pub struct UsagePoint {
 }
 
 impl UsageStep {
-    pub fn ms(self) -> u64 {
+    pub const fn ms(self) -> u64 {
         match self {
             Self::Minute => MINUTE_MS,
             Self::Hour => HOUR_MS,

@@ -77,8 +77,8 @@ pub fn sweep(catalog: &Catalog) -> Result<SweepReport, CatalogError> {
 
 impl FairUseEvidence {
     fn collect(catalog: &Catalog, account: &Account) -> Result<Self, CatalogError> {
-        let mut buckets = catalog.buckets().all();
-        buckets.retain(|bucket| bucket.owner == account.id);
+        let names = catalog.buckets().names_of(&account.id);
+        let buckets = names.iter().filter_map(|name| catalog.buckets().get(name)).collect();
         let tomorrow = catalog.now_ms() / UsageStep::Day.ms() + 1;
         let days = tomorrow.saturating_sub(DAYS as u64)..tomorrow;
         let points = catalog.usage().points(&UsageScope::Buckets(buckets), UsageStep::Day, days)?;

@@ -83,23 +83,21 @@ impl From<ApiError> for Rejected {
 /// its head.
 pub fn form_path(app: &AppState, head: &Parts) -> Option<String> {
     let Parts { method, uri, headers, .. } = head;
-    if method != Method::POST || uri.query().is_some() {
-        return None;
-    }
     let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_form = content_type
         .is_some_and(|value| value.to_ascii_lowercase().starts_with(b"multipart/form-data"));
+    if method != Method::POST || uri.query().is_some() || !is_form {
+        return None;
+    }
     let has_session = || {
         let source = RequestOrigin::from_headers(method, headers, uri);
         app.session_cookie.read(headers).is_some() && source.allows_cookies(method)
     };
-    let is_anonymous = || {
-        !headers.contains_key(header::AUTHORIZATION)
-            && !presents_key(headers, &protocol::query::Query::from_uri(uri))
-            && !has_session()
-    };
-    let bucket = bucket_in(app, headers, uri).filter(|_| is_form && is_anonymous())?;
-    Some(format!("/{bucket}"))
+    let bucket = bucket_in(app, headers, uri)?;
+    let is_anonymous = !headers.contains_key(header::AUTHORIZATION)
+        && !presents_key(headers, &protocol::query::Query::from_uri(uri))
+        && !has_session();
+    is_anonymous.then(|| format!("/{bucket}"))
 }
 
 /// Returns the bucket of a path `/{bucket}`, or of the host for a path `/`.
