@@ -89,7 +89,7 @@ impl ErrorMediaType {
     }
 }
 
-/// Page for browsers, instead of a missing file.
+/// HTML page for a missing file.
 const MISSING_FILE_PAGE: &str = include_str!("error/missing_file.html");
 /// Content security policy of the page, which allows only its style.
 const MISSING_FILE_POLICY: &str = "default-src 'none'; style-src 'sha256-AKlH6ZciEJcUpZwKZ4xjeuuWSh2EMEwm2SuwlDcmOhs='; \
