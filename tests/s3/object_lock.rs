@@ -63,7 +63,7 @@ const UNTIL: &str = "x-amz-object-lock-retain-until-date";
 #[test]
 fn compliance_retention_forbids_deletion_until_it_ends() {
     let mut bucket = vault();
-    let until = time_in(4);
+    let until = time_in(6);
     let headers = [("x-amz-object-lock-mode", "COMPLIANCE"), (UNTIL, &*until)];
     let id = version_of(&bucket.put("/vault/a", &headers, "kept"));
     let version = format!("/vault/a?versionId={id}");
@@ -76,14 +76,14 @@ fn compliance_retention_forbids_deletion_until_it_ends() {
     assert_eq!(bucket.refusal("DELETE", &version, BYPASS), is(403, "AccessDenied"));
     let change = format!("/vault/a?retention&versionId={id}");
     for wanted in [
-        retention("COMPLIANCE", &time_in(1)),
+        retention("COMPLIANCE", &time_in(3)),
         retention("GOVERNANCE", &time_in(60)),
         "<Retention></Retention>".to_owned(),
     ] {
         let refused = bucket.send("PUT", &change, BYPASS, &wanted);
         assert_eq!(outcome(&refused), is(403, "AccessDenied"), "{wanted}");
     }
-    sleep(Duration::from_secs(5));
+    sleep(Duration::from_secs(7));
     assert_eq!(bucket.get(&version, &[]).text(), "kept");
     assert_eq!(bucket.send("DELETE", &version, &[], "").status, 204);
     assert_eq!(bucket.refusal("GET", &version, &[]), is(404, "NoSuchVersion"));
