@@ -30,6 +30,7 @@ pub mod tus;
 pub mod usage_history;
 pub mod usage_report;
 pub mod webhooks;
+pub mod zips;
 
 use catalog::{Actor, Catalog, CatalogError};
 use engine::ObjectKey;

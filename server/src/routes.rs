@@ -30,7 +30,7 @@ use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
     download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
     presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus,
-    usage_history, usage_report, webhooks,
+    usage_history, usage_report, webhooks, zips,
 };
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -206,6 +206,8 @@ routes! { ROUTES documented as EndpointsDocument;
     Post "/api/buckets/{bucketName}/move" Management Manage moves::move_one;
     Post "/api/buckets/{bucketName}/copy" Management Manage moves::copy_one;
     Post "/api/buckets/{bucketName}/download-links" Management Presign download_links::create;
+    Get "/api/buckets/{bucketName}/zip" Management Deliver zips::folder;
+    Post "/api/buckets/{bucketName}/zips" Management Manage zips::prepare;
     Get "/api/buckets/{bucketName}/deleted" Management Manage deleted_versions::list;
     Post "/api/buckets/{bucketName}/undelete" Management Manage deleted_versions::undelete;
     Get "/api/buckets/{bucketName}/webhooks" Management Manage webhooks::list;
@@ -254,6 +256,7 @@ routes! { ROUTES documented as EndpointsDocument;
     Get "/-/assets/{version}/{name}" Open Dashboard dashboard::asset;
     Get "/-/openapi.json" Open Docs docs::openapi;
     Get "/-/docs" Open Docs docs::page;
+    Get "/-/zip/{token}" Open Deliver zips::download;
     Get "/-/health" Open Health health::health;
     Get "/-/ready" Open Health health::ready;
     Get "/-/integrations/sharex" Open Docs integrations::sharex;

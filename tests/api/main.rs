@@ -62,3 +62,4 @@ mod upload;
 mod usage_history;
 mod ways_in;
 mod webhooks;
+mod zip;

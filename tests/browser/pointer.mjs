@@ -156,12 +156,14 @@ export const tests = {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Rename z.png" }).waitFor();
     await page.keyboard.press("Escape");
-    // A folder has no link and no download of its own.
+    // A folder has no link of its own.
     await row(page, "sub").hover();
     await row(page, "sub").getByRole("gridcell", { name: "Actions for sub" }).click();
     await page.getByRole("menu", { name: "Actions for sub" }).waitFor();
-    assert.equal(await page.getByRole("menuitem", { name: /Copy link|Download/ }).count(), 0);
-    await page.mouse.click(5, 5);
+    assert.equal(await page.getByRole("menuitem", { name: /Copy link/ }).count(), 0);
+    const archive = page.waitForEvent("download");
+    await page.getByRole("menuitem", { name: "Download as zip" }).click();
+    assert.equal((await archive).suggestedFilename(), "sub.zip");
     await menu(page).waitFor({ state: "detached" });
     const box = await page.locator(".browser .scroller").boundingBox();
     await page.mouse.click(box.x + 300, box.y + 250, { button: "right" });

@@ -2,6 +2,7 @@
 // the remains of a replaced search, links where the browser has no clipboard, the advice of every error.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { base, close, focused, keys, open, options, shows, store, waitForRows, withClipboard } from "./driver.mjs";
 import { until } from "./operator.mjs";
 import { fillFolder } from "./preview.mjs";
@@ -226,6 +227,16 @@ export const tests = {
     const download = page.waitForEvent("download");
     await page.keyboard.press("d");
     assert.equal((await download).suggestedFilename(), "a.txt");
+    await store("photos", "brought/b.txt", "b");
+    await store("photos", "brought/c.txt", "c");
+    await page.keyboard.press("r");
+    await focused(page, "a.txt");
+    await page.keyboard.press("Control+a");
+    const archive = page.waitForEvent("download");
+    await page.keyboard.press("d");
+    assert.equal((await archive).suggestedFilename(), "brought.zip");
+    const bytes = await readFile(await (await archive).path());
+    for (const name of ["brought/a.txt", "brought/b.txt", "brought/c.txt"]) assert.ok(bytes.includes(name), name);
     await close(page);
   },
 

@@ -3,7 +3,7 @@
 //! Anonymous memory is measured: pages of mapped files belong to the system, which reclaims them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tests::{Connection, DataFolder, ServerProcess};
+use tests::{Connection, DataFolder, Form, ServerProcess};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -65,6 +65,43 @@ fn memory_stays_flat_while_a_gibibyte_is_uploaded() {
     println!("{} MiB before, at most {} MiB", before / MIB, most / MIB);
     assert!(most < before + UPLOADING_BYTES_MAX, "{before} bytes grew to {most}");
     server.stop();
+}
+
+/// Files of a folder that is downloaded as a zip archive, and their size.
+const ZIP_FILES: usize = 20_000;
+const ZIP_FILE_BYTES: usize = 16 * 1_024;
+/// Maximum memory of the archive: its entries and its directory, pieces in the buffers of the socket, and memory that the
+/// allocator retains for the threads that read.
+const ZIP_BYTES_MAX: usize = 48 * MIB;
+
+#[test]
+fn memory_stays_flat_while_20000_files_leave_as_one_zip() {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let mut connection = server.connect().with_key(&key);
+    let content = vec![b'z'; ZIP_FILE_BYTES];
+    for batch in 0..ZIP_FILES / 100 {
+        let file = |form: Form, number| form.file("f", &format!("{number}.bin"), None, &content);
+        let form = (0..100).fold(Form::new(), file);
+        let answer = connection.upload(&format!("/photos/many/{batch}/"), form).unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    let before = held_bytes(server.id());
+    let mut received = 0;
+    let most = peak_held_while(server.id(), || received = zip_bytes(server.address(), &key));
+    println!("{} MiB before, at most {} MiB", before / MIB, most / MIB);
+    assert!(received > ZIP_FILES * ZIP_FILE_BYTES, "{received} bytes");
+    assert!(most < before + ZIP_BYTES_MAX, "{before} bytes grew to {most}");
+    server.stop();
+}
+
+/// Downloads the folder as a zip archive; returns the bytes of the response.
+fn zip_bytes(address: SocketAddr, key: &str) -> usize {
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    let path = "/api/buckets/photos/zip?prefix=many/";
+    let head = format!("Host: x\r\nAuthorization: Bearer {key}\r\nConnection: close");
+    socket.write_all(format!("GET {path} HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).unwrap();
+    io::copy(&mut socket, &mut io::sink()).unwrap() as usize
 }
 
 /// Concurrent forms, and files in each: more bytes together than the bound.

@@ -132,6 +132,11 @@ impl RunningChecksum {
         self.0.update(bytes);
     }
 
+    /// Adds the next `bytes` bytes, of which only their checksum is known, not bound to an address.
+    pub fn append(&mut self, checksum: Checksum, bytes: u64) {
+        self.0.combine(&crc32fast::Hasher::new_with_initial_len(checksum.0, bytes));
+    }
+
     /// Returns the checksum of all bytes added.
     pub fn finish(self) -> Checksum {
         Checksum(self.0.finalize())

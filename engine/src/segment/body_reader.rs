@@ -16,7 +16,7 @@ use super::reported_corruption::ReportedCorruption;
 use crate::error::{Error, Result};
 use crate::format::{
     BigTrailer, Checksum, Entry, EntryContent, Malformed, Record, RecordContent, RecordOp,
-    SEGMENT_HEADER_BYTES,
+    RunningChecksum, SEGMENT_HEADER_BYTES,
 };
 use crate::limits;
 use crate::name::ObjectName;
@@ -148,6 +148,23 @@ impl Body {
     /// Returns the length of the body in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns the CRC-32 of the whole body, as in zip and PNG. Combines the checksums of its blocks, without reading
+    /// them: a later [`read`](Self::read) verifies that they match.
+    pub fn crc32(&self) -> Result<u32> {
+        if let BodySource::Whole(whole) = &self.content {
+            return Ok(Checksum::of(whole).0);
+        }
+        let block_bytes = limits::BLOCK_BYTES as u64;
+        let mut combined = RunningChecksum::new();
+        for block in 0..self.bytes.div_ceil(block_bytes) {
+            let offset = block * block_bytes;
+            let place = self.segment.place(self.start + offset);
+            combined
+                .append(self.checksum(block)?.bind(place), block_bytes.min(self.bytes - offset));
+        }
+        Ok(combined.finish().0)
     }
 
     /// Splits a length into ranges of at most [`limits::READ_BYTES_MAX`], each for one [`read`](Self::read).

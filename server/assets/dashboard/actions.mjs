@@ -131,14 +131,10 @@ export function newFolder(enter) {
   });
 }
 
-/** Downloads files under their own names. @param {string[]} addresses */
-export async function download(addresses) {
-  for (const address of addresses) {
-    const link = make("a", { href: address, download: true, hidden: true });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    // Browsers drop downloads that start right after another.
-    await new Promise((done) => setTimeout(done, 250));
-  }
+/** Downloads a file under its own name. @param {string} address */
+export function download(address) {
+  const link = make("a", { href: address, download: true, hidden: true });
+  document.body.append(link);
+  link.click();
+  link.remove();
 }

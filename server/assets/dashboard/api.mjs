@@ -55,6 +55,7 @@ const ADVICE = {
   checksum_mismatch: "The data was altered in transit. Try again.",
   precondition_failed: "The file changed in the meantime. Reload the page.",
   too_large: "Upload fewer or smaller files at once.",
+  zip_too_large: "Choose fewer files.",
   too_many_files: "Upload at most 100 files per request.",
   too_many_uploads: "Wait for running uploads to finish.",
   upload_expired: "The upload can't be resumed. Choose the file again.",

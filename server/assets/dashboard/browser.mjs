@@ -422,7 +422,7 @@ export class Browser {
       make("button", { type: "button", class: "bare", "aria-label": "Clear selection", click: () => this.clearSelection() }, icon("close")),
       make("strong", null, text),
       press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), hasFiles),
-      press("Download", "download", () => this.download(), hasFiles),
+      press(size === 1 && hasFiles ? "Download" : "Download as zip", "download", () => this.download()),
       press("Rename", "pencil", () => this.rename(), size === 1 && this.may("move")),
       press("Move to…", "move", () => this.move(), this.may("move")),
       press("Delete", "trash", () => this.remove(), this.may("delete"), { class: "danger" }),
@@ -492,8 +492,27 @@ export class Browser {
     if (keys.length > 0) chooseForm(this.bucket, keys);
   }
 
+  /** Downloads the file of the selection, or several entries as a zip archive. */
   download() {
-    download(this.files().map((it) => fileAddress(this.bucket, it.key, { download: "1" })));
+    const targets = this.targets();
+    if (targets.length === 1 && !targets[0].isFolder) download(fileAddress(this.bucket, targets[0].key, { download: "1" }));
+    // One path instead of very many.
+    else if (targets.length === this.rows.length && !this.isSearch) this.downloadFolder();
+    else if (targets.length > 0) this.zip(targets.map((it) => it.key));
+  }
+
+  downloadFolder() {
+    this.zip([this.folder]);
+  }
+
+  /** @param {string[]} keys */
+  async zip(keys) {
+    try {
+      const { prepareZip } = await bring(() => import("./manage.mjs"));
+      download(await prepareZip(this.bucket, keys));
+    } catch (error) {
+      complain(error, "Download");
+    }
   }
 
   rename() {

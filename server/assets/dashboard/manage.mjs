@@ -60,6 +60,8 @@ export const deleted = (bucket, prefix, cursor, signal) => call("GET", `${bucket
 export const uploadToken = (values) => call("GET", `/api/presigned-url${query(values)}`);
 /** @param {string} bucket @param {any} body */
 export const downloadLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/download-links`, { body });
+/** Prepares a zip archive of files and folders; returns the path of its URL. @param {string} bucket @param {string[]} paths */
+export const prepareZip = async (bucket, paths) => new URL((await call("POST", `${bucketPath(bucket)}/zips`, { body: { paths } })).url).pathname;
 
 export const ownAccount = async () => (await call("GET", "/api/account")).account;
 /** @param {string} name */

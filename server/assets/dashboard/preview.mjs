@@ -309,7 +309,7 @@ export class Preview {
   }
 
   download() {
-    download([fileAddress(this.bucket, this.key, { download: "1" })]);
+    download(fileAddress(this.bucket, this.key, { download: "1" }));
   }
 
   remove() {

@@ -1,7 +1,7 @@
 //! JSON body of a management request, read field by field or into settings.
 //!
-//! Guarantees: the body is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`]; an unknown, mistyped or
-//! duplicate field is a 400 that names it. Non-goals: meaning of the fields.
+//! Guarantees: the body is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`], or another bound of the
+//! endpoint; an unknown, mistyped or duplicate field is a 400 that names it. Non-goals: meaning of the fields.
 
 mod unique_keys;
 
@@ -120,6 +120,13 @@ impl<S: Sync> FromRequest<S> for JsonBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request<Body>, _: &S) -> Result<Self, ApiError> {
+        Self::receive(request, limits::MANAGEMENT_BODY_BYTES_MAX).await
+    }
+}
+
+impl JsonBody {
+    /// Receives a body of at most `bytes_max`.
+    pub async fn receive(request: Request<Body>, bytes_max: u64) -> Result<Self, ApiError> {
         let (head, body) = request.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         let content_type = String::from_utf8_lossy(content_type);
@@ -127,7 +134,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         if !essence(&content_type).eq_ignore_ascii_case("application/json") {
             return Err(ApiError::not_json());
         }
-        let limits = BodyLimits::new(limits::MANAGEMENT_BODY_BYTES_MAX);
+        let limits = BodyLimits::new(bytes_max);
         Self::parse(&RequestBody::new(&head.headers, body, limits)?.collect().await?)
     }
 }

@@ -17,6 +17,8 @@ pub const VERSIONS: &str = "trug.versions";
 
 /// Path prefix of the token of a presigned upload. The token after it is a secret while it is valid.
 pub const TOKEN_PATH: &str = "/api/presigned-url/";
+/// Path prefix of the secret of a prepared zip archive.
+pub const ZIP_PATH: &str = "/-/zip/";
 
 /// Path where the first account is created, and where an account chooses its password. The secret of a link follows a
 /// `#`, so that browsers do not send it to servers and logs.

@@ -273,7 +273,12 @@ fn disposition(delivery: &DeliveryContext<'_>) -> Option<HeaderValue> {
             file_name::sanitize(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX)
         }
     };
-    HeaderValue::try_from(attachment(name.as_deref().unwrap_or(delivery.file_name))).ok()
+    attachment_header(name.as_deref().unwrap_or(delivery.file_name))
+}
+
+/// Returns the `Content-Disposition` of a file that is saved under this name.
+pub fn attachment_header(name: &str) -> Option<HeaderValue> {
+    HeaderValue::try_from(attachment(name)).ok()
 }
 
 /// Formats an attachment as in RFC 6266: an ASCII fallback name, and the name itself in the encoding of RFC 8187.

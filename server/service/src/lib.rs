@@ -8,6 +8,7 @@
 //! upload           receive, accept, resolve, commit
 //! delivery         locate, decide, body
 //! variants         plan, cache, render
+//! zip              archives of folders and selections
 //! job_services     what background jobs need of the above
 //! replies          JSON of responses
 //! ```
@@ -40,5 +41,6 @@ pub mod state;
 pub mod transform_params;
 pub mod upload;
 pub mod variants;
+pub mod zip;
 
 pub use self::config::Config;

@@ -42,6 +42,22 @@ pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
 pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
 /// Maximum lifetime of a download link.
 pub const DOWNLOAD_LINK_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
+/// Maximum entries of a zip archive.
+pub const ZIP_ENTRIES_MAX: usize = 200_000;
+/// Maximum entries of all zip archives that are being sent: about 400 bytes each.
+pub const ZIP_ENTRIES_OPEN_MAX: usize = 2 * ZIP_ENTRIES_MAX;
+/// Maximum zip archives that are sent concurrently.
+pub const ZIPS_CONCURRENT_MAX: usize = 8;
+/// Maximum files and folders of a zip archive that are named one by one.
+pub const ZIP_PATHS_MAX: usize = 10_000;
+/// Largest request body that names the files of a zip archive.
+pub const ZIP_BODY_BYTES_MAX: u64 = 2 * MIB;
+/// Time in which a prepared zip archive may be downloaded.
+pub const ZIP_DOWNLOAD_LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// Maximum prepared zip archives of one account.
+pub const ZIP_DOWNLOADS_PER_ACCOUNT_MAX: usize = 16;
+/// Maximum memory of all prepared zip archives.
+pub const ZIP_DOWNLOADS_BYTES_MAX: usize = 32 * MIB as usize;
 /// Maximum and default page size of a listing. Spec 8.
 pub const LIST_KEYS_MAX: usize = 1_000;
 /// Maximum page size of a search. Clients 3.5.

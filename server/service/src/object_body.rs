@@ -131,6 +131,14 @@ impl DiskReadPool {
         ThreadPool::start("trug-read", DISK_READ_THREADS, 0, Priority::Nice)
             .map(|it| Self(Arc::new(it)))
     }
+
+    /// Queues a read for the next free thread.
+    pub(crate) fn submit<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> oneshot::Receiver<thread::Result<T>> {
+        self.0.submit(read)
+    }
 }
 
 /// Maximum number of threads; fewer already saturate a disk.
@@ -192,7 +200,7 @@ impl ObjectBody {
                     Ok(Some(bytes)) => Ok(bytes),
                     Ok(None) => {
                         let object = self.object.clone();
-                        let running = self.disk_reads.0.submit(move || object.read(range));
+                        let running = self.disk_reads.submit(move || object.read(range));
                         return self.poll_running(running, context);
                     }
                     Err(error) => Err(error),

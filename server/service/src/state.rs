@@ -34,6 +34,7 @@ use crate::searches::SearchPool;
 use crate::session_cookie::SecretCookie;
 use crate::set_up_link::SetupLink;
 use crate::variants::Variants;
+use crate::zip::{ZipDownloads, ZipMemory};
 
 /// Running service, as seen by one of its endpoints. Cheap to clone.
 #[derive(Clone)]
@@ -90,6 +91,10 @@ pub struct Inner {
     pub set_up_link: SetupLink,
     /// Latest uploads of each bucket.
     pub recent_uploads: RecentUploads,
+    /// Memory of zip archives.
+    pub zip_memory: ZipMemory,
+    /// Prepared zip archives.
+    pub zip_downloads: ZipDownloads,
     /// Data folder, if the server knows it.
     pub data_folder: OnceLock<PathBuf>,
     /// Ids of the next requests.
@@ -180,6 +185,8 @@ impl AppState {
             passwords: PasswordHasher::new(),
             set_up_link: SetupLink::default(),
             recent_uploads: RecentUploads::default(),
+            zip_memory: ZipMemory::default(),
+            zip_downloads: ZipDownloads::default(),
             data_folder: OnceLock::new(),
             request_ids,
         });

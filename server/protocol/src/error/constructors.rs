@@ -243,9 +243,9 @@ impl ApiError {
         Self::new(StatusCode::GONE, "token_used", "The upload token has already been used")
     }
 
-    /// Returns 410 for a token whose issuer may no longer upload there. The holder does not get the reason.
+    /// Returns 410 for a token whose issuer no longer has the rights for it. The holder does not get the reason.
     pub fn token_revoked() -> Self {
-        Self::new(StatusCode::GONE, "token_revoked", "The upload token was revoked")
+        Self::new(StatusCode::GONE, "token_revoked", "The token was revoked")
     }
 
     /// Returns 409 with a message.
@@ -347,6 +347,13 @@ impl ApiError {
             .with_problem("violated-policies", vec![policy])
             .with_rate_limit_policy(policy)
             .with_header(header::RETRY_AFTER, retry_after_seconds.to_string())
+    }
+
+    /// Returns 400 for a zip archive of too many files.
+    pub fn zip_too_large(files_max: usize) -> Self {
+        let message =
+            format!("A zip archive has at most {files_max} files: choose subfolders instead");
+        Self::new(StatusCode::BAD_REQUEST, "zip_too_large", message)
     }
 
     /// Returns 503 for an overloaded server, with a retry time of at least 1 second.
