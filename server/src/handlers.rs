@@ -25,6 +25,8 @@ pub mod search;
 pub mod server_settings;
 pub mod sessions;
 pub mod set_up;
+pub mod shared_links;
+pub mod shared_pages;
 pub mod storage;
 pub mod tus;
 pub mod usage_history;

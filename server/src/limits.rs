@@ -48,3 +48,12 @@ pub const IMPORT_URLS_MAX: usize = 500;
 pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
 pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
+/// Maximum files and folders of a shared link.
+pub const LINK_PATHS_MAX: usize = 500;
+/// Maximum characters of the title, and of the message, of a shared link.
+pub const LINK_TITLE_CHARS_MAX: usize = 100;
+pub const LINK_MESSAGE_CHARS_MAX: usize = 500;
+/// Highest maximum of downloads of a shared link.
+pub const LINK_DOWNLOADS_MAX: u64 = 1_000_000;
+/// Maximum entries on a page of a shared link.
+pub const LINK_PAGE_ENTRIES: usize = 200;

@@ -29,8 +29,8 @@ use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
     download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
-    presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus,
-    usage_history, usage_report, webhooks, zips,
+    presigned_put, recent_uploads, search, server_settings, sessions, set_up, shared_links,
+    shared_pages, storage, tus, usage_history, usage_report, webhooks, zips,
 };
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -219,6 +219,12 @@ routes! { ROUTES documented as EndpointsDocument;
     Get "/api/buckets/{bucketName}/webhooks/{id}/dead-letters" Management Manage webhooks::dead_letters;
     Delete "/api/buckets/{bucketName}/webhooks/{id}/dead-letters" Management Manage webhooks::forget_dead_letters;
     Post "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry" Management Manage webhooks::retry_dead_letters;
+    Get "/api/buckets/{bucketName}/links" Management Manage shared_links::list_of_bucket;
+    Post "/api/buckets/{bucketName}/links" Management Presign shared_links::create;
+    Get "/api/links" Management Manage shared_links::list;
+    Get "/api/links/{id}" Management Manage shared_links::show;
+    Patch "/api/links/{id}" Management Manage shared_links::edit;
+    Delete "/api/links/{id}" Management Manage shared_links::end;
     Get "/api/jobs" Management Manage jobs::list;
     Post "/api/jobs" Management Manage jobs::begin;
     Get "/api/jobs/{id}" Management Manage jobs::show;
@@ -256,6 +262,12 @@ routes! { ROUTES documented as EndpointsDocument;
     Get "/-/assets/{version}/{name}" Open Dashboard dashboard::asset;
     Get "/-/openapi.json" Open Docs docs::openapi;
     Get "/-/docs" Open Docs docs::page;
+    // Pages of shared links, for clients without an account.
+    Get "/-/s/{token}" Open Deliver shared_pages::page;
+    Post "/-/s/{token}/unlock" Open Other shared_pages::unlock;
+    Get "/-/s/{token}/zip" Open Deliver shared_pages::zip;
+    Get "/-/s/{token}/f/{*path}" Open Deliver shared_pages::file;
+
     Get "/-/zip/{token}" Open Deliver zips::download;
     Get "/-/health" Open Health health::health;
     Get "/-/ready" Open Health health::ready;

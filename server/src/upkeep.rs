@@ -57,9 +57,13 @@ impl BackgroundTasks {
         let _ = self.damage_log.await;
         let catalog = self.catalog;
         let work = catalog.clone();
-        let write = move || work.api_keys().write_uses().and(work.sessions().write_uses());
+        let write = move || {
+            work.api_keys().write_uses()?;
+            work.sessions().write_uses()?;
+            work.shared_links().write_downloads()
+        };
         if let Err(error) = blocking(write).await {
-            tracing::warn!(%error, "failed to persist last-used times");
+            tracing::warn!(%error, "failed to persist last-used times and download counts");
         }
         if let Err(error) = blocking(move || catalog.usage().write()).await {
             tracing::warn!(%error, "failed to persist usage counters");
@@ -128,13 +132,15 @@ async fn keep_traffic(catalog: Catalog) {
 }
 
 /// Finishes deletions of buckets and webhooks that a stop or a failure cut short, persists the last-used times of keys
-/// and sessions, and deletes expired sessions.
+/// and sessions and the downloads of links, and deletes expired sessions and links.
 async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();
         let done = blocking(move || {
             work.api_keys().write_uses()?;
             work.sessions().write_uses()?;
+            work.shared_links().write_downloads()?;
+            work.shared_links().delete_old()?;
             work.sessions().sweep()?;
             work.audit().sweep()?;
             work.webhooks().remove_leftovers()?;

@@ -30,6 +30,7 @@ mod imports;
 mod integrations;
 mod jobs;
 mod keys;
+mod links;
 mod list;
 mod mass_assignment;
 mod metrics;

@@ -70,8 +70,8 @@ fn memory_stays_flat_while_a_gibibyte_is_uploaded() {
 /// Files of a folder that is downloaded as a zip archive, and their size.
 const ZIP_FILES: usize = 20_000;
 const ZIP_FILE_BYTES: usize = 16 * 1_024;
-/// Maximum memory of the archive: its entries and its directory, pieces in the buffers of the socket, and memory that the
-/// allocator retains for the threads that read.
+/// Maximum memory of the archive: its entries and its directory, pieces in the buffers of the socket, and memory that
+/// the allocator retains for the threads that read.
 const ZIP_BYTES_MAX: usize = 48 * MIB;
 
 #[test]

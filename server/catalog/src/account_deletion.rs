@@ -38,6 +38,8 @@ impl Accounts<'_> {
         let entry = AuditRecord::new(AuditAction::AccountDelete).account(id).target(id);
         change.audit(entry.detail(format!("name: {}", account.name.as_str())));
         change.commit()?;
+        drop(change);
+        self.0.shared_links().delete_all_by(id)?;
         Ok(removed)
     }
 

@@ -25,6 +25,7 @@ impl From<CatalogError> for ApiError {
             CatalogError::OwnsOrganisation => refuse(StatusCode::CONFLICT, "last_owner"),
             CatalogError::SetupDone => Self::set_up_done(),
             CatalogError::LinkInvalid => Self::link_not_found(),
+            CatalogError::LinkEnded => refuse(StatusCode::CONFLICT, "link_ended"),
             CatalogError::PasswordChanged => Self::wrong_password(),
             CatalogError::Suspended => Self::account_suspended(),
         }

@@ -42,6 +42,9 @@ pub enum AuditAction {
     WebhookCreate,
     WebhookChange,
     WebhookDelete,
+    LinkCreate,
+    LinkChange,
+    LinkEnd,
     CompactionBegin,
 }
 
@@ -147,6 +150,9 @@ impl AuditAction {
             Self::WebhookCreate => "webhook.create",
             Self::WebhookChange => "webhook.change",
             Self::WebhookDelete => "webhook.delete",
+            Self::LinkCreate => "link.create",
+            Self::LinkChange => "link.change",
+            Self::LinkEnd => "link.end",
             Self::CompactionBegin => "compaction.begin",
         }
     }

@@ -123,6 +123,7 @@ impl BucketDeletion {
         }
         let removed = remove_objects(store, &self.name)?;
         self.catalog.webhooks().delete_all_of(&self.name)?;
+        self.catalog.shared_links().delete_all_of(&self.name)?;
         self.catalog.usage().delete_of(&self.name)?;
         let mut change = self.catalog.begin();
         change.delete(fact);

@@ -35,6 +35,8 @@ pub enum CatalogError {
     SetupDone,
     /// The link was used or replaced.
     LinkInvalid,
+    /// The shared link was ended.
+    LinkEnded,
     /// The verified password was changed in the meantime.
     PasswordChanged,
     /// The account is suspended.
@@ -83,6 +85,7 @@ impl fmt::Display for CatalogError {
             Self::LinkInvalid => {
                 f.write_str("the link was already used or replaced by a newer one")
             }
+            Self::LinkEnded => f.write_str("the link was ended: create a new one"),
             Self::PasswordChanged => f.write_str("the password was changed concurrently"),
             Self::Suspended => f.write_str("the account is suspended"),
         }

@@ -55,6 +55,8 @@ id_kinds! {
     SessionId OfSession "session/";
     /// Id of a job.
     JobId OfJob "job/";
+    /// Id of a shared link; distinct from its secret.
+    SharedLinkId OfSharedLink "link/";
 }
 
 /// 80 bits: collisions are not to be expected, and ids cannot be guessed.

@@ -77,8 +77,13 @@ impl<I: Clone + Ord> UnwrittenUses<I> {
     /// Records a use.
     pub(super) fn record_use(&self, id: &I, last_use: &LastUsed, now_ms: u64) {
         if last_use.record(now_ms) {
-            self.lock().insert(id.clone());
+            self.add(id);
         }
+    }
+
+    /// Records an id.
+    pub(super) fn add(&self, id: &I) {
+        self.lock().insert(id.clone());
     }
 
     /// Writes the recorded ids, at most `batch_max` at a time. Those that were not written remain recorded.

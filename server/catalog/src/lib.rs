@@ -55,6 +55,8 @@ mod secret;
 mod session;
 mod sessions;
 mod set_up;
+mod shared_link;
+mod shared_links;
 mod signing_keys;
 mod staging;
 mod standing_history;
@@ -87,6 +89,7 @@ use self::organisations::OrganisationTable;
 use self::outbox::Outbox;
 use self::quota::QuotaLedger;
 use self::sessions::SessionTable;
+use self::shared_links::SharedLinkTable;
 use self::signing_keys::SigningKeyTable;
 use self::text_encoding::{base32, hex};
 use self::usage_history::UsageHistory;
@@ -111,7 +114,9 @@ pub use self::event::{
 };
 pub use self::event_delivery::{DeliveryFailure, DeliveryLease, DueEvent, NextAttempt};
 pub use self::grant::{Grant, Issuer, Purpose, ThumbnailChoice, TokenId, UploadParams};
-pub use self::id::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, WebhookId};
+pub use self::id::{
+    AccountId, ApiKeyId, JobId, OrganisationId, SessionId, SharedLinkId, WebhookId,
+};
 pub use self::invitation::{Invitation, IssuedInvitation};
 pub use self::job::{
     Job, JobEnd, JobError, JobFailure, JobProgress, JobSpec, JobState, NewJob, OnConflict,
@@ -131,6 +136,8 @@ pub use self::rate_limit_rejections::RateLimitRejections;
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{ClientInfo, Session, SessionInfo, StartedSession};
 pub use self::set_up::{FirstBucket, NewSetup, SetupResult};
+pub use self::shared_link::{LinkLayout, LinkSecret, LinkState, SharedLink};
+pub use self::shared_links::{NewSharedLink, SharedLinkChange};
 pub use self::staging::{StagedTotals, StagedUpload, Staging};
 pub use self::standing_history::{ChangedBy, StandingChange, StandingHistory};
 pub use self::usage_history::{UsagePoint, UsageScope, UsageStep};
@@ -160,6 +167,7 @@ struct State {
     sessions: Shared<SessionTable>,
     webhooks: Shared<WebhookTable>,
     jobs: Shared<JobTable>,
+    shared_links: Shared<SharedLinkTable>,
     audit: Shared<AuditTable>,
     ledger: QuotaLedger,
     /// Unfinished uploads.
@@ -167,6 +175,8 @@ struct State {
     unwritten: UnwrittenUses<ApiKeyId>,
     /// Sessions whose last use is not persisted yet.
     unwritten_sessions: UnwrittenUses<SessionId>,
+    /// Links whose downloads are not persisted yet.
+    unwritten_downloads: UnwrittenUses<SharedLinkId>,
     /// Pending webhook events.
     outbox: Outbox,
     /// Locks for changes of versions.
@@ -205,6 +215,7 @@ aggregates! {
     "webhooks" Webhooks webhooks;
     "webhook events and dead letters" Deliveries deliveries;
     "jobs" Jobs jobs;
+    "shared links" SharedLinks shared_links;
     "the usage history" Usage usage;
     "the audit log" Audit audit;
 }
@@ -225,6 +236,7 @@ impl Catalog {
             signing_keys: Shared::load(&store)?,
             sessions: Shared::load(&store)?,
             jobs: Shared::load(&store)?,
+            shared_links: Shared::load(&store)?,
             audit: Shared::load(&store)?,
             buckets,
             webhooks,
@@ -239,6 +251,7 @@ impl Catalog {
             ledger: QuotaLedger::default(),
             unwritten: UnwrittenUses::default(),
             unwritten_sessions: UnwrittenUses::default(),
+            unwritten_downloads: UnwrittenUses::default(),
             version_locks: VersionLocks::default(),
         };
         Ok(Self { state: Arc::new(state), author: None })
@@ -276,6 +289,7 @@ impl State {
         self.sessions.apply(facts)?;
         self.webhooks.apply(facts)?;
         self.jobs.apply(facts)?;
+        self.shared_links.apply(facts)?;
         self.audit.apply(facts)
     }
 }

@@ -37,6 +37,14 @@ pub const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60)
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Maximum sessions of one account; a further one replaces the least recently used.
 pub const SESSIONS_PER_ACCOUNT_MAX: usize = 50;
+/// Maximum active shared links of one account.
+pub const SHARED_LINKS_PER_ACCOUNT_MAX: usize = 10_000;
+/// Maximum bytes of all paths of a shared link: its record is one fact.
+pub const SHARED_LINK_PATHS_BYTES_MAX: usize = 48 * 1_024;
+/// Retention of shared links that ended or expired.
+pub const SHARED_LINK_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Shared links that are written or deleted in one batch.
+pub const SHARED_LINKS_BATCH: usize = 400;
 /// Facts of sessions and invitations that are written or removed in one batch.
 pub const SESSIONS_BATCH: usize = 500;
 /// Lifetime of an invitation.
@@ -129,6 +137,7 @@ const _: () = assert!(2 * USAGE_BATCH_RECORDS <= engine::limits::BATCH_RECORDS_M
 const _: () = assert!(SESSION_IDLE_TIMEOUT.as_secs() <= SESSION_LIFETIME.as_secs());
 // A suspension or a set-up ends all sessions in the same batch.
 const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 16 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(2 * SHARED_LINKS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(SESSIONS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);

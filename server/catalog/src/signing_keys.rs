@@ -21,11 +21,14 @@ use super::change::{Table, split};
 use super::grant::{Grant, SECRET_BYTES, TokenId, USED_PREFIX};
 use super::id::AccountId;
 use super::record::{Record, decode};
-use super::{CatalogError, Tokens, base32};
+use super::{CatalogError, SharedLink, Tokens, base32};
 use crate::limits;
 
 /// Prefix of the fact names of signing keys.
 pub(super) const PREFIX: &str = "signing-key/";
+/// Purposes of signed texts.
+const DEVICE: &str = "device";
+const UNLOCK: &str = "unlock";
 
 /// Signing keys by number; the last one signs.
 #[derive(Debug, Default)]
@@ -54,10 +57,10 @@ impl SigningKey {
         FactName::parse(&format!("{PREFIX}{:010}", self.number))
     }
 
-    /// Returns the MAC of a device token. The prefix of its text separates these signatures from those of grants.
-    fn device_mac(&self, signed: &str) -> Option<Hmac<Sha256>> {
+    /// Returns the MAC of a text for a purpose, which separates these signatures from each other and from grants.
+    fn mac(&self, purpose: &str, signed: &str) -> Option<Hmac<Sha256>> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.secret).ok()?;
-        Some(mac.chain_update(b"device\0").chain_update(signed))
+        Some(mac.chain_update(purpose).chain_update(b"\0").chain_update(signed))
     }
 }
 
@@ -114,22 +117,50 @@ impl Tokens<'_> {
 
     /// Returns the token of a device on which an account has signed in. `None` while there is no key.
     pub fn device_token(&self, account: &AccountId, id: Uuid) -> Option<String> {
-        let keys = self.0.state.signing_keys.read();
-        let (number, key) = keys.0.last_key_value()?;
-        let signed = format!("{number}.{account}.{}", id.simple());
-        let mac = base32::encode(&key.device_mac(&signed)?.finalize().into_bytes());
-        Some(format!("{signed}.{mac}"))
+        self.sign_text(DEVICE, &format!("{account}.{}", id.simple()))
     }
 
     /// Returns the id of the device that a text names, if the text was signed here for the account.
     pub fn known_device(&self, text: &str, account: &AccountId) -> Option<String> {
+        let signed = self.verify_text(DEVICE, text)?;
+        let (named, id) = signed.split_once('.')?;
+        (named == account.to_string()).then(|| id.to_owned())
+    }
+
+    /// Returns the token of a browser in which the password of a shared link was entered, valid until a time. `None`
+    /// while there is no key.
+    pub fn unlock_token(&self, link: &SharedLink, expires_ms: u64) -> Option<String> {
+        let (id, version) = (&link.id, link.password_changed_ms);
+        self.sign_text(UNLOCK, &format!("{id}.{version}.{expires_ms}"))
+    }
+
+    /// Returns whether a text is such a token of a link, and still valid.
+    pub fn unlocks(&self, text: &str, link: &SharedLink) -> bool {
+        let is_valid = |signed: &str| {
+            let (named, expires_ms) = signed.rsplit_once('.')?;
+            let expires_ms: u64 = expires_ms.parse().ok()?;
+            let is_it = named == format!("{}.{}", link.id, link.password_changed_ms);
+            Some(is_it && self.0.now_ms() < expires_ms)
+        };
+        self.verify_text(UNLOCK, text).and_then(is_valid).unwrap_or(false)
+    }
+
+    fn sign_text(&self, purpose: &str, text: &str) -> Option<String> {
+        let keys = self.0.state.signing_keys.read();
+        let (number, key) = keys.0.last_key_value()?;
+        let signed = format!("{number}.{text}");
+        let mac = base32::encode(&key.mac(purpose, &signed)?.finalize().into_bytes());
+        Some(format!("{signed}.{mac}"))
+    }
+
+    /// Returns the text that was signed here for a purpose.
+    fn verify_text<'t>(&self, purpose: &str, text: &'t str) -> Option<&'t str> {
         let (signed, mac) = text.rsplit_once('.')?;
-        let (number, rest) = signed.split_once('.')?;
-        let (named, id) = rest.split_once('.')?;
+        let (number, text) = signed.split_once('.')?;
         let keys = self.0.state.signing_keys.read();
         let key = keys.0.get(&number.parse().ok()?)?;
-        key.device_mac(signed)?.verify_slice(&base32::decode(mac)?).ok()?;
-        (named == account.to_string()).then(|| id.to_owned())
+        key.mac(purpose, signed)?.verify_slice(&base32::decode(mac)?).ok()?;
+        Some(text)
     }
 
     /// Returns whether the token was used.

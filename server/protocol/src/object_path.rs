@@ -137,7 +137,7 @@ pub fn normalize(text: &str) -> Cow<'_, str> {
 }
 
 /// Decodes percent escapes, once. Rejects a malformed escape and invalid UTF-8.
-fn decode(raw: &str) -> Result<Cow<'_, str>, ApiError> {
+pub fn decode(raw: &str) -> Result<Cow<'_, str>, ApiError> {
     if !raw.contains('%') {
         return Ok(Cow::Borrowed(raw));
     }

@@ -70,6 +70,11 @@ pub fn public_url(base: &str, name: &ObjectName) -> String {
     url
 }
 
+/// Escapes a key for a path below the server's own paths.
+pub fn escaped_key(key: &str) -> String {
+    utf8_percent_encode(key, PATH).to_string()
+}
+
 /// Every character except those that stay readable in a link; `/` stays.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')

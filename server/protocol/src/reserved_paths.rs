@@ -17,6 +17,8 @@ pub const VERSIONS: &str = "trug.versions";
 
 /// Path prefix of the token of a presigned upload. The token after it is a secret while it is valid.
 pub const TOKEN_PATH: &str = "/api/presigned-url/";
+/// Path prefix of the secret of a shared link.
+pub const LINK_PATH: &str = "/-/s/";
 /// Path prefix of the secret of a prepared zip archive.
 pub const ZIP_PATH: &str = "/-/zip/";
 

@@ -84,13 +84,36 @@ pub async fn deliver(
     let mut found = locate(app, bucket, &name, denied.as_ref())?;
     for _ in 0..LOOKUPS_MAX {
         let delivered = match &found {
-            Some(object) => deliver_object(app, request, &query, bucket, object).await,
+            Some(object) => {
+                deliver_object(app, request, &query, bucket, object).await.map(|it| it.0)
+            }
             None => Box::pin(deliver_placeholder(app, request, &query, bucket)).await,
         };
         match delivered {
             Err(Retry::Stale) => found = locate(app, bucket, &name, denied.as_ref())?,
             Err(Retry::Error(error)) => return Err(error),
             Ok(response) => return Ok(response),
+        }
+    }
+    Err(ApiError::overloaded(1))
+}
+
+/// Delivers a file to which the caller has given access, such as that of a shared link. Returns also whether the body
+/// is the file itself, not a variant of an image.
+pub async fn deliver_shared(
+    app: &AppState,
+    request: &Parts,
+    bucket: &Arc<Bucket>,
+    name: &ObjectName,
+) -> Result<(Response, bool), ApiError> {
+    embed_policy::reject_active_embeds(&request.headers)?;
+    let query = Query::from_uri(&request.uri);
+    for _ in 0..LOOKUPS_MAX {
+        let object = app.store.get(name)?.ok_or_else(ApiError::file_not_found)?;
+        match deliver_object(app, request, &query, bucket, &object).await {
+            Err(Retry::Stale) => {}
+            Err(Retry::Error(error)) => return Err(error),
+            Ok(delivered) => return Ok(delivered),
         }
     }
     Err(ApiError::overloaded(1))
@@ -151,18 +174,20 @@ impl From<VariantError> for Retry {
     }
 }
 
+/// Delivers an object. Returns also whether the body is the file itself.
 async fn deliver_object(
     app: &AppState,
     request: &Parts,
     query: &Query,
     bucket: &Arc<Bucket>,
     object: &Object,
-) -> Result<Response, Retry> {
+) -> Result<(Response, bool), Retry> {
     let download = query.string_allow_empty(&["download"])?;
     let representation = Representation::select(app, request, query, bucket, object).await?;
     let located = Located { bucket, object, representation, download };
     let decision = decide(app, request, query, &located)?;
-    respond(app, request, &located.representation, decision).await
+    let response = respond(app, request, &located.representation, decision).await?;
+    Ok((response, located.representation.is_original()))
 }
 
 /// Delivers a missing file: the bucket's placeholder with status 404, or else an error.

@@ -14,7 +14,7 @@ use http_body::Body as _;
 
 use protocol::error::{ApiError, ErrorFormat, ErrorMediaType, render_error};
 use protocol::request_id::RequestId;
-use protocol::reserved_paths::{TOKEN_PATH, ZIP_PATH};
+use protocol::reserved_paths::{LINK_PATH, TOKEN_PATH, ZIP_PATH};
 
 /// Header with the id of the request.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -39,7 +39,10 @@ pub fn finish_response(
 /// Logs server errors at level error, client errors at level debug. Tokens in the path are cut off.
 #[cold]
 fn log(error: &ApiError, request_id: RequestId, method: &Method, path: &str) {
-    let path = [TOKEN_PATH, ZIP_PATH].into_iter().find(|it| path.starts_with(it)).unwrap_or(path);
+    let path = [TOKEN_PATH, LINK_PATH, ZIP_PATH]
+        .into_iter()
+        .find(|it| path.starts_with(it))
+        .unwrap_or(path);
     let line = error.log().unwrap_or_else(|| error.message());
     if error.is_failure() {
         tracing::error!(request = %request_id, %method, path, "{line}");

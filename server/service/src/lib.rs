@@ -25,6 +25,7 @@ pub mod finish_response;
 pub mod header_cache;
 pub mod job_services;
 pub mod limits;
+pub mod link_access;
 pub mod object_body;
 pub mod own_pages;
 pub mod parameters;

@@ -58,6 +58,12 @@ pub const ZIP_DOWNLOAD_LIFETIME: Duration = Duration::from_secs(5 * 60);
 pub const ZIP_DOWNLOADS_PER_ACCOUNT_MAX: usize = 16;
 /// Maximum memory of all prepared zip archives.
 pub const ZIP_DOWNLOADS_BYTES_MAX: usize = 32 * MIB as usize;
+/// Minimum, maximum and default lifetime of a shared link.
+pub const LINK_SECONDS_MIN: u64 = 60;
+pub const LINK_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
+pub const LINK_SECONDS_DEFAULT: u64 = 7 * 24 * 60 * 60;
+/// Time for which a browser has access to a shared link after its password was entered.
+pub const LINK_UNLOCK_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// Maximum and default page size of a listing. Spec 8.
 pub const LIST_KEYS_MAX: usize = 1_000;
 /// Maximum page size of a search. Clients 3.5.
@@ -183,6 +189,8 @@ const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX)
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
 const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > PRESIGN_SECONDS_MAX);
 const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DEVICE_LIFE.as_secs());
+const _: () =
+    assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > LINK_UNLOCK_LIFETIME.as_secs());
 const _: () =
     assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
 const _: () = assert!(protocol::limits::FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);

@@ -3,10 +3,10 @@
 //! Guarantees: a parameter that cannot name anything is the same 404 as one that names nothing. Non-goals: whether it
 //! exists, and whether the caller may know of it.
 
-use catalog::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, WebhookId};
-use engine::BucketName;
+use catalog::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, SharedLinkId, WebhookId};
+use engine::{BucketName, ObjectKey};
 use protocol::error::ApiError;
-use protocol::object_path::last_segment;
+use protocol::object_path::{PathInBucket, decode, last_segment};
 
 /// Parameters of a path as sent, percent-encoded, in the order of the route.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +35,11 @@ pub trait PathParam: Sized {
     }
 }
 
-/// Token of a presigned upload. Not decoded, so that a token has a single form.
-pub struct UploadToken(pub String);
+/// Secret of a URL: of a presigned upload, a shared link or a prepared archive. Not decoded, so that it has a single
+/// form.
+pub struct UrlToken(pub String);
 
-impl PathParam for UploadToken {
+impl PathParam for UrlToken {
     fn parse(text: &str) -> Result<Self, ApiError> {
         Ok(Self(text.to_owned()))
     }
@@ -60,6 +61,22 @@ impl PathParam for BucketName {
     }
 }
 
+/// File below a path, percent-encoded.
+pub struct FilePath(pub ObjectKey);
+
+impl PathParam for FilePath {
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        match PathInBucket::parse(text)? {
+            PathInBucket::File(key) => Ok(Self(key)),
+            PathInBucket::Folder(_) => Err(ApiError::file_not_found()),
+        }
+    }
+
+    fn parse_encoded(sent: &str) -> Result<Self, ApiError> {
+        Self::parse(&decode(sent)?)
+    }
+}
+
 /// Implements [`PathParam`] for ids.
 macro_rules! ids {
     ($($id:ident $missing:ident;)*) => {
@@ -77,5 +94,6 @@ ids! {
     JobId job_not_found;
     OrganisationId organisation_not_found;
     SessionId session_not_found;
+    SharedLinkId shared_link_not_found;
     WebhookId webhook_not_found;
 }

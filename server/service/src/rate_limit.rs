@@ -493,6 +493,13 @@ impl RateLimited {
     }
 }
 
+impl RateLimited {
+    /// Returns the seconds to wait, at least 1.
+    pub fn retry_after_seconds(&self) -> u64 {
+        self.retry_after_seconds
+    }
+}
+
 impl From<RateLimited> for ApiError {
     fn from(refused: RateLimited) -> Self {
         let error = Self::rate_limited(refused.policy.name, refused.retry_after_seconds);

@@ -21,7 +21,7 @@ use service::admission::{charge, with_rate_limit_headers};
 use service::auth::Caller;
 use service::limits;
 use service::parameters::{Flag, ObjectPathParameters, UploadParameters};
-use service::path_params::UploadToken;
+use service::path_params::UrlToken;
 use service::rate_limit::RateClass;
 use service::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
 use service::request_context::{Path, RoutedContext, Target};
@@ -121,7 +121,7 @@ pub async fn presign_address(
 )]
 pub async fn upload_with_token(
     State(app): State<AppState>,
-    Path(UploadToken(token)): Path<UploadToken>,
+    Path(UrlToken(token)): Path<UrlToken>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let grant = verify_grant(&app, &token, Purpose::Form)?;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use service::auth::Caller;
 use service::limits::{ZIP_BODY_BYTES_MAX, ZIP_DOWNLOAD_LIFETIME, ZIP_PATHS_MAX};
 use service::parameters::BucketNameParameter;
-use service::path_params::UploadToken;
+use service::path_params::UrlToken;
 use service::replies::Success;
 use service::request_context::{Path, RoutedContext};
 use service::state::AppState;
@@ -157,7 +157,7 @@ pub async fn prepare(
 )]
 pub async fn download(
     State(app): State<AppState>,
-    Path(UploadToken(secret)): Path<UploadToken>,
+    Path(UrlToken(secret)): Path<UrlToken>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let prepared = app.zip_downloads.get(&secret, app.clock.monotonic_ms());

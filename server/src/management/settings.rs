@@ -178,7 +178,7 @@ fn with_fields<const N: usize>(
 }
 
 /// Deserializes a present field; `null` is valid only if the value is optional.
-pub(super) fn present_field<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn present_field<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)

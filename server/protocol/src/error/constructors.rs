@@ -114,6 +114,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "link_not_found", message)
     }
 
+    /// Returns 404 for an unknown shared link.
+    pub fn shared_link_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "link_not_found", "The link does not exist")
+    }
+
     /// Returns 410 for an expired link.
     pub fn link_expired(advice: &'static str) -> Self {
         let message = format!("The link has expired: {advice}");

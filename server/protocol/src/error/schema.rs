@@ -37,6 +37,7 @@ const CODES: &[&str] = &[
     "job_ended",
     "job_not_found",
     "last_owner",
+    "link_ended",
     "link_expired",
     "link_not_found",
     "log_too_large",
@@ -84,6 +85,7 @@ const CODES: &[&str] = &[
     "wrong_metrics_token",
     "wrong_offset",
     "wrong_password",
+    "zip_too_large",
 ];
 
 impl PartialSchema for ApiError {

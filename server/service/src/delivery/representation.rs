@@ -90,6 +90,11 @@ impl<'a> Representation<'a> {
         })
     }
 
+    /// Returns whether this is the file itself.
+    pub(super) fn is_original(&self) -> bool {
+        matches!(self.content, RepresentationSource::Stored(Cow::Borrowed(_)))
+    }
+
     pub(super) fn content(&self) -> RepresentationData<'_> {
         match &self.content {
             RepresentationSource::Stored(object) => RepresentationData::Stored(object),

@@ -29,8 +29,8 @@ pub(super) struct ArchiveWriter {
     entry_count: u64,
     /// Bytes written: the offset of the next entry.
     written: u64,
-    /// Pieces whose buffers are used again once they are sent. Each piece is read on another thread: the allocator would
-    /// retain memory for each of these.
+    /// Pieces whose buffers are used again once they are sent. Each piece is read on another thread: the allocator
+    /// would retain memory for each of these.
     sent: Vec<Bytes>,
 }
 

@@ -1,0 +1,273 @@
+//! Shared links: lookup, creation, editing, end, and counted downloads.
+//!
+//! Guarantees: exactly `downloads_max` downloads of a link succeed, across races and crashes; ended and expired links
+//! are deleted after [`limits::SHARED_LINK_RETENTION`]. Non-goals: authorization.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::{BucketName, FactName};
+
+use super::audit_entry::{AuditRecord, changed_settings};
+use super::change::{Table, apply_record, check_count, check_total, split};
+use super::id::{AccountId, ApiKeyId, IdKind, OfSharedLink, SharedLinkId};
+use super::record::decode;
+use super::shared_link::{LinkLayout, LinkSecret, LinkState, SharedLink, StoredDownloads};
+use super::{AuditAction, CatalogError, PasswordHash, SharedLinks};
+use crate::limits::{self, millis};
+
+/// Prefix of the fact names of download counts; the id of the link follows.
+const DOWNLOADS_PREFIX: &str = "link-downloads/";
+
+/// Parameters of a new link.
+pub struct NewSharedLink {
+    pub bucket: BucketName,
+    /// Files and folders, valid and not empty.
+    pub paths: Vec<String>,
+    pub title: String,
+    pub message: String,
+    pub layout: LinkLayout,
+    pub zip: bool,
+    pub expires_ms: Option<u64>,
+    pub password: Option<PasswordHash>,
+    pub downloads_max: Option<u64>,
+    pub account: AccountId,
+    pub api_key: Option<ApiKeyId>,
+}
+
+/// Change of a link; `None` leaves a field unchanged.
+#[derive(Default)]
+pub struct SharedLinkChange {
+    pub title: Option<String>,
+    pub message: Option<String>,
+    pub layout: Option<LinkLayout>,
+    pub zip: Option<bool>,
+    pub expires_ms: Option<Option<u64>>,
+    pub password: Option<Option<PasswordHash>>,
+    pub downloads_max: Option<Option<u64>>,
+}
+
+/// All links.
+#[derive(Debug, Default)]
+pub(super) struct SharedLinkTable {
+    links: BTreeMap<SharedLinkId, Arc<SharedLink>>,
+    by_secret: BTreeMap<LinkSecret, SharedLinkId>,
+}
+
+impl Table for SharedLinkTable {
+    const PREFIXES: &'static [&'static str] = &[OfSharedLink::PREFIX, DOWNLOADS_PREFIX];
+
+    fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
+        let (prefix, name) = split(fact);
+        let known = SharedLinkId::parse(name).and_then(|id| self.links.get(&id)).cloned();
+        if prefix == DOWNLOADS_PREFIX {
+            if let (Some(link), Some(value)) = (known, value) {
+                link.downloads.advance_to(decode::<StoredDownloads>(fact, value)?.count);
+            }
+            return Ok(());
+        }
+        apply_record(&mut self.links, fact, value)?;
+        let now = SharedLinkId::parse(name).and_then(|id| self.links.get(&id));
+        match (&known, now) {
+            (Some(before), None) => drop(self.by_secret.remove(&before.secret)),
+            (_, Some(now)) => {
+                let count = known.as_ref().map_or(0, |before| before.downloads.get());
+                now.downloads.advance_to(count);
+                self.by_secret.insert(now.secret.clone(), now.id.clone());
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Lookup.
+impl SharedLinks<'_> {
+    /// Returns the link with this id.
+    pub fn get(&self, id: &SharedLinkId) -> Option<Arc<SharedLink>> {
+        self.0.state.shared_links.read().links.get(id).cloned()
+    }
+
+    /// Returns the link with this secret, in any state.
+    pub fn with_secret(&self, secret: &LinkSecret) -> Option<Arc<SharedLink>> {
+        let table = self.0.state.shared_links.read();
+        table.by_secret.get(secret).and_then(|id| table.links.get(id)).cloned()
+    }
+
+    /// Returns the links that a function selects, newest first.
+    pub fn select(&self, is_selected: impl Fn(&SharedLink) -> bool) -> Vec<Arc<SharedLink>> {
+        let table = self.0.state.shared_links.read();
+        let mut links: Vec<_> =
+            table.links.values().filter(|link| is_selected(link)).cloned().collect();
+        drop(table);
+        links.sort_by(|one, other| {
+            other.created_ms.cmp(&one.created_ms).then_with(|| one.id.cmp(&other.id))
+        });
+        links
+    }
+}
+
+/// Changes.
+impl SharedLinks<'_> {
+    /// Creates a link.
+    pub fn create(&self, new: NewSharedLink) -> Result<Arc<SharedLink>, CatalogError> {
+        let mut change = self.0.begin();
+        let bucket = self.0.buckets().require(&new.bucket)?;
+        let now_ms = self.0.now_ms();
+        {
+            let table = self.0.state.shared_links.read();
+            check_total(table.links.len(), "shared links")?;
+            let is_counted = |link: &&Arc<SharedLink>| {
+                link.account == new.account && link.inactive_since_ms(now_ms).is_none()
+            };
+            let active = table.links.values().filter(is_counted).count();
+            check_count(active, limits::SHARED_LINKS_PER_ACCOUNT_MAX, "active links")?;
+        }
+        let rng = &*self.0.state.rng;
+        let link = SharedLink {
+            id: SharedLinkId::issue(rng),
+            secret: LinkSecret::issue(rng),
+            bucket: new.bucket,
+            paths: new.paths,
+            title: new.title,
+            message: new.message,
+            layout: new.layout,
+            zip: new.zip,
+            expires_ms: new.expires_ms,
+            password: new.password,
+            password_changed_ms: now_ms,
+            downloads_max: new.downloads_max,
+            account: new.account,
+            api_key: new.api_key,
+            created_ms: now_ms,
+            updated_ms: now_ms,
+            ended_ms: None,
+            downloads: Default::default(),
+        };
+        let entry =
+            AuditRecord::new(AuditAction::LinkCreate).bucket(&bucket).account(&link.account);
+        change.audit(entry.target(&link.id).detail(format!("paths: {}", link.paths.join(", "))));
+        change.add(link.id.fact()?, &link)?;
+        change.commit()?;
+        self.require(&link.id)
+    }
+
+    /// Edits a link. A new password locks browsers that had the earlier one.
+    pub fn edit(
+        &self,
+        id: &SharedLinkId,
+        edit: SharedLinkChange,
+    ) -> Result<Arc<SharedLink>, CatalogError> {
+        let now_ms = self.0.now_ms();
+        self.change(id, AuditAction::LinkChange, |link| {
+            let SharedLinkChange { title, message, layout, zip, .. } = edit;
+            link.title = title.unwrap_or_else(|| std::mem::take(&mut link.title));
+            link.message = message.unwrap_or_else(|| std::mem::take(&mut link.message));
+            link.layout = layout.unwrap_or(link.layout);
+            link.zip = zip.unwrap_or(link.zip);
+            link.expires_ms = edit.expires_ms.unwrap_or(link.expires_ms);
+            link.downloads_max = edit.downloads_max.unwrap_or(link.downloads_max);
+            if let Some(password) = edit.password {
+                (link.password, link.password_changed_ms) = (password, now_ms);
+            }
+        })
+    }
+
+    /// Ends a link. The record remains for a while, so that the creator sees what it was.
+    pub fn end(&self, id: &SharedLinkId) -> Result<Arc<SharedLink>, CatalogError> {
+        let now_ms = self.0.now_ms();
+        self.change(id, AuditAction::LinkEnd, |link| link.ended_ms = Some(now_ms))
+    }
+
+    fn change(
+        &self,
+        id: &SharedLinkId,
+        action: AuditAction,
+        edit: impl FnOnce(&mut SharedLink),
+    ) -> Result<Arc<SharedLink>, CatalogError> {
+        let mut change = self.0.begin();
+        let before = self.require(id)?;
+        if before.ended_ms.is_some() {
+            return Err(CatalogError::LinkEnded);
+        }
+        let mut link = SharedLink::clone(&before);
+        edit(&mut link);
+        link.updated_ms = self.0.now_ms();
+        let detail = changed_settings(&*before, &link, &["secret", "password"]);
+        let entry = AuditRecord::new(action).target(id).bucket_named(&link.bucket, self.0);
+        change.audit(entry.account(&link.account).detail(detail));
+        change.put(id.fact()?, &link)?;
+        change.commit()?;
+        self.require(id)
+    }
+
+    /// Counts a download; false if the link has reached its maximum. The count of a limited link is durable before this
+    /// returns, that of another one a little later.
+    pub fn count_download(&self, id: &SharedLinkId) -> Result<bool, CatalogError> {
+        let link = self.require(id)?;
+        if link.downloads_max.is_none() {
+            link.downloads.add_one();
+            self.0.state.unwritten_downloads.add(id);
+            return Ok(true);
+        }
+        let mut change = self.0.begin();
+        let link = self.require(id)?;
+        if link.state(self.0.now_ms()) != LinkState::Active {
+            return Ok(false);
+        }
+        let count = link.downloads.get() + 1;
+        change.put(id.fact_at(DOWNLOADS_PREFIX)?, &StoredDownloads { count })?;
+        change.commit()?;
+        Ok(true)
+    }
+
+    /// Persists the counted downloads of links without a maximum. Failed writes are retried the next time.
+    pub fn write_downloads(&self) -> Result<(), CatalogError> {
+        let mut change = self.0.begin();
+        let unwritten = &self.0.state.unwritten_downloads;
+        unwritten.write_batches(limits::SHARED_LINKS_BATCH, |ids: &BTreeSet<SharedLinkId>| {
+            for id in ids {
+                let Some(link) = self.get(id) else { continue };
+                let count = link.downloads.get();
+                change.put(id.fact_at(DOWNLOADS_PREFIX)?, &StoredDownloads { count })?;
+            }
+            change.commit_any()
+        })
+    }
+
+    /// Deletes the links of a deleted bucket.
+    pub(super) fn delete_all_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
+        self.delete_where(|link| link.bucket == *bucket)
+    }
+
+    /// Deletes the links of a deleted account.
+    pub(super) fn delete_all_by(&self, account: &AccountId) -> Result<(), CatalogError> {
+        self.delete_where(|link| link.account == *account)
+    }
+
+    /// Deletes links that ended or expired long ago.
+    pub fn delete_old(&self) -> Result<(), CatalogError> {
+        let now_ms = self.0.now_ms();
+        let retention_ms = millis(limits::SHARED_LINK_RETENTION);
+        self.delete_where(|link| {
+            let since = link.inactive_since_ms(now_ms);
+            since.is_some_and(|since_ms| now_ms >= since_ms.saturating_add(retention_ms))
+        })
+    }
+
+    fn delete_where(&self, is_deleted: impl Fn(&SharedLink) -> bool) -> Result<(), CatalogError> {
+        let mut change = self.0.begin();
+        for links in self.select(is_deleted).chunks(limits::SHARED_LINKS_BATCH) {
+            for link in links {
+                change.delete(link.id.fact()?);
+                change.delete(link.id.fact_at(DOWNLOADS_PREFIX)?);
+            }
+            change.commit_any()?;
+        }
+        Ok(())
+    }
+
+    fn require(&self, id: &SharedLinkId) -> Result<Arc<SharedLink>, CatalogError> {
+        self.get(id).ok_or_else(|| CatalogError::NotFound(format!("the link {id}")))
+    }
+}
