@@ -82,6 +82,13 @@ async fn audit_records_every_change() {
     client.patch_json(&hook, json!({"enabled": false})).await.check_done();
     client.delete(&hook).await.check_done();
     client.delete("/api/buckets/more").await.check_done();
+    client.put("/photos/", "a.txt", b"a").await;
+    let link = json!({"paths": ["a.txt"], "password": "tern-42"});
+    let link = client.post_json("/api/buckets/photos/links", link).await.check_done();
+    let secret = link["link"]["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let link = format!("/api/links/{}", link["link"]["id"].as_str().unwrap());
+    client.patch_json(&link, json!({"password": "gull-17"})).await.check_done();
+    client.delete(&link).await.check_done();
     let key = json!({"name": "phone", "scopes": ["upload"]});
     let key = client.post_json("/api/keys", key).await.check_done()["apiKey"]["id"].take();
     client.delete(&format!("/api/keys/{}", key.as_str().unwrap())).await.check_done();
@@ -121,6 +128,9 @@ async fn audit_records_every_change() {
         "webhook.change",
         "webhook.delete",
         "bucket.delete",
+        "link.create",
+        "link.change",
+        "link.end",
         "key.create",
         "key.delete",
         "organisation.create",
@@ -144,7 +154,8 @@ async fn audit_records_every_change() {
     assert_eq!(since, expected);
     // No entry contains a secret or the address of a webhook.
     let text = page(&operator, "limit=500").await.to_string();
-    for secret in [client.key(), token, PASSWORD, "whsec", "/in", "not the password", "nobody"] {
+    let secrets = [client.key(), token, PASSWORD, "whsec", "/in", "not the password", "nobody"];
+    for secret in secrets.into_iter().chain([&*secret, "tern-42", "gull-17", "argon2id"]) {
         assert!(!text.contains(secret), "{secret}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::*;
+use crate::shared_link::StoredDownloads;
 
 const ID: &str = "abcdefghijklmnop";
 const UPLOAD: &str = "0192d3a1-0000-7000-8000-000000000001";
@@ -208,6 +209,20 @@ fn stored_webhooks_and_jobs_keep_their_form() {
     expect::<DeadLetter>(&format!("webhook-dead/{ID}/1"), &dead, None, &[]);
     let state = r#"{"last_attempt_ms":1,"last_status":200,"last_error":null,"last_delivery_ms":1,"dropped":0}"#;
     expect::<DeliveryState>(&format!("webhook-state/{ID}"), state, None, &[]);
+
+    let password = format!(
+        r#"{{"memory_kib":19456,"passes":2,"lanes":1,"salt":"{}","argon2id":"{HEX}"}}"#,
+        base32::encode(&[0; 16])
+    );
+    let link = format!(
+        r#"{{"secret":"{}","bucket":"photos","paths":["a/","b.txt"],"title":"x","message":"y",
+            "layout":"auto","zip":true,"expires_ms":null,"password":{password},"password_changed_ms":1,
+            "downloads_max":2,"account":"{ID}","api_key":null,"created_ms":1,"updated_ms":2,"ended_ms":null}}"#,
+        "a".repeat(26)
+    );
+    let bad = [("photos", "Photos"), ("a/\"", "a//\""), ("auto", "wide"), (ID, "ann")];
+    expect::<SharedLink>(&format!("link/{ID}"), &link, None, &bad);
+    expect::<StoredDownloads>(&format!("link-downloads/{ID}"), r#"{"count":1}"#, None, &[]);
 
     let rest = r#""state":"failed","began_lsn":1,"created_ms":2,"started_ms":3,"ended_ms":4,"sums":{"done":1,
             "total":2,"skipped":3,"bytes":4,"damage":5},"error":{"code":"a","message":"b"},"failures":[{"at":1,
