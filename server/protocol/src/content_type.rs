@@ -79,6 +79,40 @@ pub fn active_content(content_type: &str) -> ActiveContent {
     }
 }
 
+/// Returns whether files of this type are text, or shrink as text does.
+pub fn is_compressible(content_type: &str) -> bool {
+    // Checked for each delivery: the most frequent of the other types is found without parsing.
+    if content_type == OCTET_STREAM {
+        return false;
+    }
+    let essence = essence(content_type).as_bytes();
+    let ends_with = |suffix: &[u8]| {
+        let start = essence.len().checked_sub(suffix.len());
+        start.and_then(|at| essence.get(at..)).is_some_and(|it| it.eq_ignore_ascii_case(suffix))
+    };
+    essence.first_chunk::<5>().is_some_and(|it| it.eq_ignore_ascii_case(b"text/"))
+        || ends_with(b"+json")
+        || ends_with(b"+xml")
+        || COMPRESSIBLE.iter().any(|other| essence.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+/// Compressible types that neither start with `text/` nor have a suffix.
+const COMPRESSIBLE: &[&str] = &[
+    "application/json",
+    "application/javascript",
+    "application/x-javascript",
+    "application/ecmascript",
+    "application/wasm",
+    "application/xml",
+    "application/xml-dtd",
+    "application/x-ndjson",
+    "application/yaml",
+    "application/toml",
+    "application/sql",
+    "application/x-sql",
+    "application/x-sh",
+];
+
 /// HTML family, except for types that end in `+xml` or start with `multipart/`.
 const PAGES: &[&str] = &[
     "text/html",
@@ -514,6 +548,25 @@ mod tests {
             (OCTET_STREAM, None),
         ] {
             assert_eq!(extension_for(content_type), extension, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn compressible_types_are_text_like() {
+        for text in [
+            "text/plain",
+            "TEXT/css; charset=utf-8",
+            "image/svg+xml",
+            "application/json;x=y",
+            "application/geo+JSON",
+            "application/wasm",
+            "application/javascript",
+        ] {
+            assert!(is_compressible(text), "{text}");
+        }
+        for other in ["image/png", "application/zip", "video/mp4", "text", "+xm", "", "font/woff2"]
+        {
+            assert!(!is_compressible(other), "{other}");
         }
     }
 
