@@ -29,6 +29,7 @@ async fn bucket_is_created_read_updated_and_deleted() {
         ("serveHtml", json!(false)),
         ("thumbnails", json!(false)),
         ("index", json!(true)),
+        ("compression", json!(true)),
         ("organisation", json!(null)),
         ("objectCount", json!(0)),
     ] {

@@ -11,6 +11,7 @@ mod audit;
 mod auth;
 mod buckets;
 mod clients;
+mod compression;
 mod connections;
 mod content_safety;
 mod damage;

@@ -31,6 +31,7 @@ const fn section(heading: &'static str, statuses: &'static [u16]) -> Section {
 
 const SECTIONS: &[Section] = &[
     section("Delivery", &[200, 206, 200]),
+    section("Compression", &[200]),
     Section { absent: &["thumbnailSkipped"], ..section("Upload", &[200, 200]) },
     Section { like: &["Upload"], ..section("Thumbnails", &[200, 200]) },
     section("Resumable uploads", &[201, 204]),
@@ -135,8 +136,8 @@ struct RecordedResponse {
     body: String,
 }
 
-/// A server with the account `me` and the bucket `pics`, which has a cat picture, as the examples require it, and a
-/// private bucket.
+/// A server with the account `me` and the bucket `pics`, which has a cat picture and a JSON file, as the examples
+/// require it, and a private bucket.
 struct Town {
     folder: DataFolder,
     server: ServerProcess,
@@ -171,6 +172,8 @@ impl Town {
         for (address, name) in [("/pics/", "cat.jpg"), ("/private-pics/2026/", "tom.jpg")] {
             assert_eq!(connection.upload_file(address, name, CAT).expect("it answers").status, 200);
         }
+        let data = connection.upload_file("/pics/", "data.json", &b"[1, 2, 3], ".repeat(200));
+        assert_eq!(data.expect("it answers").status, 200);
         fs::write(folder.parent().join("cat.jpg"), CAT).expect("a file can be written");
         fs::create_dir_all(folder.parent().join("notes")).expect("a folder can be made");
         let wrapper = folder.parent().join("notes/curl");

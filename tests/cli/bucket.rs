@@ -81,6 +81,7 @@ fn bucket_settings_can_be_set_and_unset() {
         words.extend(["--cors-origins", "https://b.example,https://a.example"]);
         words.extend(["--allowed-types", "image/*,video/mp4", "--file-bytes-max", "10"]);
         words.extend(["--quota-bytes", "100", "--quota-objects", "5", "--thumbnails", "true"]);
+        words.extend(["--compression", "false"]);
         let edited = folder.json(&words);
         let origins = serde_json::json!(["https://a.example", "https://b.example"]);
         assert_eq!(edited["corsOrigins"], origins);
@@ -88,7 +89,7 @@ fn bucket_settings_can_be_set_and_unset() {
         for (field, value) in [("fileBytesMax", 10), ("quotaBytes", 100), ("quotaObjects", 5)] {
             assert_eq!(edited[field], value, "{field}");
         }
-        assert_eq!(edited["thumbnails"], true);
+        assert_eq!((&edited["thumbnails"], &edited["compression"]), (&true.into(), &false.into()));
         let mut words = edit.to_vec();
         words.extend(["--cors-origins", "*", "--allowed-types", "", "--file-bytes-max", "none"]);
         words.extend(["--quota-bytes", "none", "--quota-objects", "NONE"]);

@@ -48,6 +48,7 @@ pub(crate) enum Command {
                     "serve_html",
                     "thumbnails",
                     "index",
+                    "compression",
                 ])
                 .required(true)
                 .multiple(true)
@@ -171,6 +172,9 @@ struct Settings {
     /// Allow search engines to index public objects.
     #[arg(long, value_name = "BOOL")]
     index: Option<bool>,
+    /// Compress text-like files for clients that accept it; on by default.
+    #[arg(long, value_name = "BOOL")]
+    compression: Option<bool>,
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
@@ -216,6 +220,7 @@ impl From<Settings> for BucketSettings {
             serve_html: settings.serve_html,
             thumbnails: settings.thumbnails,
             index: settings.index,
+            compression: settings.compression,
         }
     }
 }

@@ -269,6 +269,7 @@ const BUCKET: &[Column] = &[
     ("HTML", Wide),
     ("THUMBNAILS", Wide),
     ("INDEX", Wide),
+    ("COMPRESSION", Wide),
     ("CACHE-CONTROL", Wide),
     ("PLACEHOLDER", Wide),
 ];
@@ -290,6 +291,7 @@ fn bucket_row(bucket: &BucketView) -> Vec<String> {
         if bucket.serve_html { "pages" } else { "text" }.to_owned(),
         if bucket.thumbnails { "yes" } else { "no" }.to_owned(),
         if bucket.index { "yes" } else { "no" }.to_owned(),
+        if bucket.compression { "yes" } else { "no" }.to_owned(),
         bucket.cache_control.clone().unwrap_or_default(),
         bucket.placeholder.clone().unwrap_or_default(),
     ]

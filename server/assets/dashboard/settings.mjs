@@ -38,6 +38,7 @@ export function changesOf(bucket, values) {
     serveHtml: values.serveHtml !== undefined,
     thumbnails: values.thumbnails !== undefined,
     index: values.index !== undefined,
+    compression: values.compression !== undefined,
   };
   if (wanted.corsOrigins.length === 0) wanted.corsOrigins = ["*"];
   const changed = Object.entries(wanted).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(bucket[name] ?? null));
@@ -53,7 +54,8 @@ function settingsForm(bucket, mayChange, saved) {
       field("404 placeholder", { name: "placeholder", value: bucket.placeholder ?? "", placeholder: "missing.png", spellcheck: "false", autocapitalize: "none" }, "Sent with status 404 when a file is missing. A path in this bucket, or /bucket/path in another bucket of the same account."),
       field("Cache-Control", { name: "cacheControl", value: bucket.cacheControl ?? "", maxlength: 200, placeholder: "public, max-age=300, stale-while-revalidate=60", spellcheck: "false", autocapitalize: "none" }, "Cache lifetime in browsers and CDNs. Empty: the value shown. Files with random names are always cached for one year."),
       lines("Allowed origins (CORS)", { name: "corsOrigins", value: bucket.corsOrigins.join("\n") }, "One per line, with scheme and host, or * for any site."),
-      tick("Serve HTML as pages", { name: "serveHtml", checked: bucket.serveHtml }, "Scripts stay disabled. When off, HTML is sent as plain text.")),
+      tick("Serve HTML as pages", { name: "serveHtml", checked: bucket.serveHtml }, "Scripts stay disabled. When off, HTML is sent as plain text."),
+      tick("Compress text-like files", { name: "compression", checked: bucket.compression }, "Text, JSON, SVG, JavaScript, CSS, WASM")),
     make("fieldset", { disabled: !mayChange }, make("legend", null, "Uploads"),
       lines("Allowed file types", { name: "allowedTypes", value: bucket.allowedTypes.join("\n"), placeholder: "image/*" }, "One per line, such as image/* or application/pdf. Empty: all types."),
       make("div", { class: "pair" },

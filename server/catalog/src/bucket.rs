@@ -73,6 +73,9 @@ pub struct Bucket {
     /// Whether search engines may index its objects while it is public.
     #[serde(default = "indexed")]
     pub index: bool,
+    /// Whether text-like files are delivered compressed to clients that accept it.
+    #[serde(default = "compressed")]
+    pub compression: bool,
     /// Tags that S3 clients set.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
@@ -133,6 +136,11 @@ fn indexed() -> bool {
     true
 }
 
+/// Returns the default of [`Bucket::compression`].
+fn compressed() -> bool {
+    true
+}
+
 /// Returns the name of a bucket whose name is not set yet; see [`Record::named`].
 fn unnamed() -> BucketName {
     BucketName::parse("unnamed").expect("a valid name")
@@ -179,6 +187,7 @@ impl Bucket {
             serve_html: ServeHtml::default(),
             thumbnails: kind == BucketKind::Phone,
             index: indexed(),
+            compression: compressed(),
             tags: Tags::new(),
             versioning: None,
             object_lock: None,

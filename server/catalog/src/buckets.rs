@@ -53,6 +53,7 @@ pub struct BucketChange {
     pub serve_html: Option<ServeHtml>,
     pub thumbnails: Option<bool>,
     pub index: Option<bool>,
+    pub compression: Option<bool>,
     pub tags: Option<Tags>,
     pub versioning: Option<VersioningState>,
     /// Enables object lock, or replaces its default retention.
@@ -353,6 +354,7 @@ impl BucketChange {
         bucket.serve_html = self.serve_html.unwrap_or(bucket.serve_html);
         bucket.thumbnails = self.thumbnails.unwrap_or(bucket.thumbnails);
         bucket.index = self.index.unwrap_or(bucket.index);
+        bucket.compression = self.compression.unwrap_or(bucket.compression);
         bucket.file_bytes_max = self.file_bytes_max.unwrap_or(bucket.file_bytes_max);
         self.quota.apply(&mut bucket.quota);
         if let Some(placeholder) = self.placeholder {

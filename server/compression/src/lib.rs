@@ -70,7 +70,7 @@ pub const INPUT_BYTES_MAX: usize = 8 << 20;
 
 /// Returns the memory in bytes to compress a file of `bytes`: input, output, and tables of the encoders.
 pub const fn memory_bytes(bytes: u64) -> u64 {
-    8 * bytes + (2 << 20)
+    8 * bytes + (6 << 20)
 }
 
 #[cfg(test)]

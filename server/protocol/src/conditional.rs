@@ -47,7 +47,7 @@ pub enum IfRange {
 }
 
 impl Validators {
-    /// Creates validators from an entity tag of letters and digits, without quotes, and a modification time.
+    /// Creates validators from an entity tag of letters, digits and hyphens, without quotes, and a modification time.
     pub fn new(etag: impl fmt::Display, modified_ms: u64) -> Self {
         let etag = format!("\"{etag}\"");
         Self { etag, modified_ms: Some(modified_ms), is_date_strong: true }

@@ -28,7 +28,7 @@ use protocol::response_headers::{Disposition, object_headers};
 use usage::task::blocking;
 
 use self::decide::{Decision, decide};
-use self::headers::{representation_headers, validators_of, visibility};
+use self::headers::{representation_headers, visibility};
 use self::representation::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
 use crate::object_body::{self, BodyPart};
@@ -41,7 +41,7 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 /// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;
 
-/// Returns a file, or an image variant of it.
+/// Returns a file, compressed where the client accepts it, or an image variant of it.
 #[utoipa::path(
     method(get, head),
     path = "/{bucket}/{path}",
@@ -55,6 +55,7 @@ const LOOKUPS_MAX: usize = 16;
             name of the file."),
         ("token" = Option<String>, Query, description = "Token of a download link."),
         ("Range" = Option<String>, Header, description = "Byte ranges, at most 8."),
+        ("Accept-Encoding" = Option<String>, Header, description = "Accepted content codings: `br`, `zstd`, `gzip`."),
         ("If-None-Match" = Option<String>, Header, description = "ETags of cached responses."),
     ),
     responses(
@@ -206,7 +207,7 @@ async fn deliver_placeholder(
     }
     let object = app.store.get(&name)?.ok_or_else(missing)?;
     let representation = Representation::select(app, request, query, bucket, &object).await?;
-    let validators = validators_of(&representation, &object);
+    let validators = representation.validators(&object);
     let is_public = bucket.access == Access::Public;
     let mut headers = representation_headers(
         bucket,
@@ -223,7 +224,7 @@ async fn deliver_placeholder(
     if is_public {
         headers.insert(header::CACHE_CONTROL, PLACEHOLDER_CACHE);
     }
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(representation.bytes()));
+    representation.describe_content(&mut headers);
     let parts = vec![BodyPart::Range(0..representation.bytes())];
     let decision = Decision { status: StatusCode::NOT_FOUND, headers, parts };
     respond(app, request, &representation, decision).await

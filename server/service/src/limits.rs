@@ -156,6 +156,18 @@ pub const VARIANTS_PAGE: usize = 1_000;
 pub const VARIANTS_BATCH: usize = 500;
 /// Interval of removing variants of deleted files.
 pub const VARIANTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Smallest file that is compressed: below it, headers are most of the response.
+pub const COMPRESSED_BYTES_MIN: u64 = KIB;
+/// Largest file that is compressed: about half a second of a processor.
+pub const COMPRESSED_BYTES_MAX: u64 = compression::INPUT_BYTES_MAX as u64;
+/// Maximum time that a request waits for its compressed form; then the file is sent as it is.
+pub const COMPRESSION_WAIT: Duration = Duration::from_millis(100);
+/// Maximum files that are compressed or wait for it, so that images find room in the queue of the render pool.
+pub const COMPRESSION_JOBS_MAX: usize = 16;
+/// Bytes that are compressed in a millisecond of CPU, by the slowest coding.
+pub const COMPRESSION_BYTES_PER_MS: u64 = 16 * KIB;
+/// Inverse of the share of a file that compression must save.
+pub const COMPRESSION_SAVED_DIVISOR: u64 = 20;
 /// Longer side of a thumbnail, in pixels. Clients 3.2.
 pub const THUMBNAIL_SIDE_MAX: u32 = 400;
 /// Quality of a thumbnail. Clients 3.2.

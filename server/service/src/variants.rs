@@ -1,4 +1,4 @@
-//! Image variants: transformation of stored images on request, with caching.
+//! Variants: stored images, transformed on request, and compressed files, with caching.
 //!
 //! ```text
 //! plan            step 1: properties of the image, and the plan for the transform options
@@ -6,6 +6,7 @@
 //! render          step 3: rendering of a missing variant
 //!   single_flight   one job for concurrent requests
 //!   render_pool     threads, queue, memory limit
+//! compressed      compressed forms of files, in the same cache and the same pool
 //! thumbnail       rendering of a thumbnail from a staged body
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! Non-goals: requests and responses.
 
 mod cache;
+mod compressed;
 mod plan;
 mod render;
 mod render_pool;
@@ -24,6 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use compression::Coding;
 use engine::clock::Clock;
 use engine::metrics::{Counter, Histogram, HistogramSnapshot};
 use engine::{Etag, Object, Store};
@@ -34,6 +37,7 @@ use usage::bucket_counters::BucketCounters;
 use usage::task::blocking;
 
 use self::cache::{VariantCache, VariantKey};
+pub use self::compressed::CompressedFile;
 pub use self::plan::{HeaderDepth, ImageHeader, VariantLookup, read_header};
 pub use self::render::RenderTask;
 use self::render_pool::RenderPool;
@@ -43,7 +47,7 @@ pub use self::thumbnail::render_thumbnail;
 use crate::crew::cpu_count;
 use crate::limits::{IMAGE_HEADER_CACHE_ENTRIES, IMAGE_QUEUE_TIMEOUT, VARIANTS_SWEEP_INTERVAL};
 
-/// Variants of all images. Cheap to clone.
+/// Variants of all files. Cheap to clone.
 #[derive(Clone)]
 pub struct Variants(Arc<Inner>);
 
@@ -58,6 +62,9 @@ struct Inner {
     failures: Cache<VariantKey, (Error, u64)>,
     header_reads: SingleFlight<(u64, HeaderDepth), Result<ImageHeader, VariantError>>,
     renders: SingleFlight<VariantKey, Result<VariantSource, VariantError>>,
+    compressions: SingleFlight<(u64, Coding), Result<Option<CompressedFile>, VariantError>>,
+    /// Versions of files that do not shrink, by LSN.
+    incompressible: Cache<u64, ()>,
     hits: Counter,
     misses: Counter,
     work_us: Histogram,
@@ -156,6 +163,8 @@ impl Variants {
             failures: Cache::new(IMAGE_HEADER_CACHE_ENTRIES),
             header_reads: SingleFlight::new(),
             renders: SingleFlight::new(),
+            compressions: SingleFlight::new(),
+            incompressible: Cache::new(IMAGE_HEADER_CACHE_ENTRIES),
             hits: Counter::default(),
             misses: Counter::default(),
             work_us: Histogram::new(WORK_US),

@@ -176,6 +176,8 @@ pub struct BucketView {
     pub thumbnails: bool,
     /// Whether search engines may index the objects of a public bucket.
     pub index: bool,
+    /// Whether text-like files are delivered compressed to clients that accept it.
+    pub compression: bool,
     pub created_at: String,
     pub updated_at: String,
     pub object_count: u64,
@@ -357,6 +359,7 @@ pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, Catalog
         serve_html: bucket.serve_html == ServeHtml::AsPages,
         thumbnails: bucket.thumbnails,
         index: bucket.index,
+        compression: bucket.compression,
         created_at: iso_time(bucket.created_ms),
         updated_at: iso_time(bucket.updated_ms),
         object_count: usage.objects,

@@ -88,6 +88,10 @@ pub struct BucketSettings {
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub index: Option<bool>,
+    /// Whether text-like files are delivered compressed to clients that accept it; true by default.
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub compression: Option<bool>,
 }
 
 /// Settings of a new account, including its name.
@@ -238,6 +242,7 @@ pub fn bucket_change(
             .map(|pages| if pages { ServeHtml::AsPages } else { ServeHtml::AsText }),
         thumbnails: settings.thumbnails,
         index: settings.index,
+        compression: settings.compression,
         ..BucketChange::default()
     })
 }

@@ -71,8 +71,16 @@ fn images(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     )?;
     sheet.counter("image_cache_hits", "Variant cache hits.", images.hits)?;
     sheet.counter("image_cache_misses", "Variant cache misses.", images.misses)?;
-    sheet.gauge("image_cache_variants", "Cached image variants.", images.cached as f64)?;
-    sheet.gauge("image_cache_bytes", "Bytes of cached image variants.", images.cached_bytes as f64)
+    sheet.gauge(
+        "image_cache_variants",
+        "Cached image variants and compressed files.",
+        images.cached as f64,
+    )?;
+    sheet.gauge(
+        "image_cache_bytes",
+        "Bytes of cached image variants and compressed files.",
+        images.cached_bytes as f64,
+    )
 }
 
 fn searches(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {

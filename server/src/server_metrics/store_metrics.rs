@@ -103,12 +103,14 @@ fn contents(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         "Content bytes of stored objects, without thumbnails and variants.",
         |stats| stats.object_bytes,
     )?;
-    plain("derived_objects", "Stored thumbnails and image variants.", |stats| {
+    plain("derived_objects", "Stored thumbnails, image variants and compressed files.", |stats| {
         stats.derived_objects
     })?;
-    plain("derived_bytes", "Bytes of stored thumbnails and image variants.", |stats| {
-        stats.derived_bytes
-    })?;
+    plain(
+        "derived_bytes",
+        "Bytes of stored thumbnails, image variants and compressed files.",
+        |stats| stats.derived_bytes,
+    )?;
     plain(
         "storage_retained_bytes",
         "Bytes of deleted or replaced large objects in the undelete window.",

@@ -98,7 +98,7 @@ fn stored_buckets_keep_their_form() {
             "access":"public","placeholder":"img/none.png","cache_control":"no-cache",
             "cors_origins":["https://a.example"],"cors_rules":[{"origins":["*"],"methods":["GET"]}],
             "allowed_types":["image/*"],"file_bytes_max":5,"quota":{"bytes_max":null,"objects_max":7},
-            "serve_html":"as_pages","thumbnails":true,"index":false,"tags":{"a":"b"},
+            "serve_html":"as_pages","thumbnails":true,"index":false,"compression":false,"tags":{"a":"b"},
             "versioning":{"state":"enabled","after_lsn":3},"object_lock":{},
             "public_access_block":{"block_public_acls":true,"ignore_public_acls":true,
             "block_public_policy":false,"restrict_public_buckets":false},"policy":"{}","after_lsn":9,
@@ -108,7 +108,8 @@ fn stored_buckets_keep_their_form() {
     let present = r#"{"owner":"abcdefghijklmnop","organisation":null,"kind":"standard","access":"private",
             "placeholder":null,"cache_control":null,"cors_origins":null,"allowed_types":[],
             "file_bytes_max":null,"quota":{"bytes_max":null,"objects_max":null},"serve_html":"as_text",
-            "thumbnails":false,"index":true,"after_lsn":null,"created_ms":1,"updated_ms":2}"#;
+            "thumbnails":false,"index":true,"compression":true,"after_lsn":null,"created_ms":1,
+            "updated_ms":2}"#;
     let bad = [
         (ID, "ann"),
         ("bcdefghijklmnopq", "club"),

@@ -235,8 +235,8 @@ settings! {
     search_memory_bytes: u64 = Value(search::limits::NAME_CACHE_BYTES_MAX),
     /// Memory for all image processing in bytes.
     image_memory_bytes: u64 = Description("a quarter of physical memory"),
-    /// Maximum size of the cache of image variants in bytes. The least recently used variants are evicted. 0: variants
-    /// are not cached.
+    /// Maximum size of the cache of image variants and compressed files in bytes. The least recently used ones are
+    /// evicted. 0: nothing is cached.
     variants_bytes_max: u64 = Value(limits::VARIANTS_BYTES_MAX),
     /// CPU time for images requested by a client address (IPv6: a /64 network), in milliseconds per second; the burst
     /// is five minutes of this rate. 0: no limit.

@@ -16,7 +16,7 @@ use protocol::range::{ByteRange, MultipartRanges, content_range, parse_range};
 use protocol::response_headers::{Disposition, not_modified_headers, object_headers};
 
 use super::Located;
-use super::headers::{representation_headers, validators_of, visibility};
+use super::headers::{representation_headers, visibility};
 use crate::finish_response::REQUEST_ID;
 use crate::object_body::BodyPart;
 use crate::state::AppState;
@@ -41,11 +41,12 @@ pub(super) fn decide(
     located: &Located<'_>,
 ) -> Result<Decision, ApiError> {
     let Located { bucket, object, representation, download } = located;
-    // Without a query the file itself is served.
-    let cached = query.is_empty().then(|| app.header_cache.get(object.lsn(), bucket)).flatten();
+    // Without a query the file itself is served, or its compressed form.
+    let cache_key = if query.is_empty() { representation.lsn() } else { None };
+    let cached = cache_key.and_then(|lsn| app.header_cache.get(lsn, bucket));
     let validators = match &cached {
         Some(cached) => Cow::Borrowed(&cached.validators),
-        None => Cow::Owned(validators_of(representation, object)),
+        None => Cow::Owned(representation.validators(object)),
     };
     let headers_by = |make| {
         let visibility = visibility(bucket, bucket.is_public_object(object));
@@ -69,10 +70,9 @@ pub(super) fn decide(
         Some(cached) => cached.headers.clone(),
         None => {
             let mut headers = headers_by(object_headers);
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(total));
-            if query.is_empty() {
-                app.header_cache
-                    .insert(object.lsn(), bucket, &validators, || with_spare_capacity(&headers));
+            representation.describe_content(&mut headers);
+            if let Some(lsn) = cache_key {
+                app.header_cache.insert(lsn, bucket, &validators, || with_spare_capacity(&headers));
             }
             headers
         }

@@ -3,17 +3,11 @@
 //! Non-goals: their values (`protocol::response_headers`), and those that depend on a byte range.
 
 use catalog::{Bucket, ServeHtml};
-use engine::Object;
 use http::HeaderMap;
 use protocol::conditional::Validators;
 use protocol::response_headers::{DeliveryContext, Disposition, HtmlPolicy, Visibility};
 
 use super::representation::Representation;
-
-/// Returns the validators of a representation of an object.
-pub(super) fn validators_of(representation: &Representation<'_>, object: &Object) -> Validators {
-    Validators::of_object(representation.etag(), object.created_ms(), object.modified_ms())
-}
 
 /// Returns to whom caches and search engines may show an object.
 pub(super) fn visibility(bucket: &Bucket, is_public: bool) -> Visibility {
