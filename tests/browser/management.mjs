@@ -1,7 +1,7 @@
 // Keys, links, settings, webhooks and deleted files: actions in the page, and the resulting state of the server.
 
 import assert from "node:assert/strict";
-import { base, close } from "./driver.mjs";
+import { base, close, open } from "./driver.mjs";
 import { shared } from "./lived.mjs";
 import { fillBucket, openAs, until } from "./operator.mjs";
 import { asOperator as ask } from "./sessions.mjs";
@@ -94,6 +94,52 @@ export const tests = {
     const { pathname, search } = new URL(address);
     assert.equal((await fetch(base + pathname)).status, 401);
     assert.equal((await fetch(`${base}/linked/2026/dog.jpg${search}`)).status, 404);
+    await close(page);
+  },
+
+  async "a shared link opens a page that is edited and ended in the dashboard"() {
+    await fillBucket("shared", ["2026/cat.jpg", "2026/notes.txt"], { access: "private" });
+    const page = await openAs("/-/files/shared/");
+    await page.getByRole("row", { name: /2026/ }).click({ button: "right" });
+    await page.getByRole("menuitem", { name: "Share…" }).click();
+    await dialog(page).getByLabel("Title").fill("<b>Summer</b>");
+    await dialog(page).getByLabel("Password").fill("tern-42");
+    await dialog(page).getByLabel("Download limit").fill("2");
+    await dialog(page).getByRole("button", { name: "Create link" }).click();
+    const address = await dialog(page).getByRole("group", { name: "Link" }).textContent();
+    await dialog(page).getByText(/^Works until/).waitFor();
+    const visitor = await open("about:blank");
+    const { pathname } = new URL(address);
+    const wrong = [];
+    visitor.on("console", (message) => { if (message.type() === "error" && !message.text().includes("Failed to load resource")) wrong.push(message.text()); });
+    await visitor.goto(pathname);
+    await visitor.getByLabel("Password").fill("wrong");
+    await visitor.getByRole("button", { name: "Open" }).click();
+    await visitor.getByRole("alert").getByText("Wrong password.").waitFor();
+    assert.ok(!(await visitor.content()).includes("Summer"));
+    await visitor.getByLabel("Password").fill("tern-42");
+    await visitor.getByRole("button", { name: "Open" }).click();
+    await visitor.getByRole("heading", { name: "<b>Summer</b>" }).waitFor();
+    await visitor.getByRole("link", { name: "notes.txt" }).click();
+    const saved = visitor.waitForEvent("download");
+    await visitor.getByRole("link", { name: "Download" }).click();
+    assert.equal((await saved).suggestedFilename(), "notes.txt");
+    assert.deepEqual(wrong, []);
+    await page.goto("/-/links/shared/");
+    const row = page.getByRole("row", { name: /Summer/ });
+    await row.getByText("1 of 2").waitFor();
+    await row.getByRole("button", { name: "Edit" }).click();
+    await dialog(page).getByLabel("Title").fill("Autumn");
+    await dialog(page).getByLabel("Remove the password").check();
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    const edited = page.getByRole("row", { name: /Autumn/ });
+    await edited.getByText("1 of 2").waitFor();
+    assert.equal(await (await fetch(base + pathname)).text().then((text) => text.includes("<h1><bdi>Autumn</bdi></h1>")), true);
+    await edited.getByRole("button", { name: "End" }).click();
+    await dialog(page).getByRole("button", { name: "End link" }).click();
+    await edited.getByText("Ended").waitFor();
+    assert.equal((await fetch(base + pathname)).status, 410);
+    await close(visitor);
     await close(page);
   },
 

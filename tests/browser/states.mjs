@@ -173,6 +173,7 @@ const managed = (crew) => [
   ["key-revoke", "/-/keys", "table", asked(/^Revoke/)],
   ["keys-none", "/-/keys", ".empty", undefined, undefined, { "GET **/api/keys?*": { apiKeys: [], nextCursor: null } }],
   ["links-made", "/-/links/states/a.txt", ".columns form", then(press("Create upload link"), seen(".outcome .snippet"), press("Create download link"), seen(".columns > :last-child .snippet"))],
+  ["link-shared", "/-/links/states/a.txt", ".columns form", then(asked("Share bucket"), sent("Create link"), seen("dialog .snippet"))],
   ["link-refused", "/-/links/states/none.txt", ".columns form", then(press("Create download link"), seen(".problem:not([hidden])")), undefined, { "POST **/download-links": refused(404, "file_not_found", "File not found") }],
   ["settings-job", "/-/settings/states", ".how-far", undefined, undefined, { "GET **/api/jobs?*": JOBS }],
   ["settings-refused", "/-/settings/states", "form fieldset", then((page) => page.getByLabel("Storage quota", { exact: true }).fill("2 elephants"), press("Save"), seen(".problem:not([hidden])"))],

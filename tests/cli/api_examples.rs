@@ -51,6 +51,9 @@ const SECTIONS: &[Section] = &[
     // Values, not names.
     Section { absent: &["folder", "file"], ..section("Search", &[200, 200]) },
     section("Download links", &[200]),
+    // Values.
+    Section { absent: &["active", "auto"], ..section("Shared links", &[200]) },
+    section("Zip archives", &[200, 200]),
     Section { like: &["Upload"], ..section("Presigned tokens", &[200, 200]) },
     // A parameter.
     Section {

@@ -42,6 +42,7 @@ const ADVICE = {
   session_ended: "Sign in again.",
   set_up_done: "Sign in instead.",
   link_expired: "Ask for a new link.",
+  link_ended: "Create a new link.",
   link_not_found: "Ask for a new link.",
   token_expired: "Create a new link.",
   token_used: "Create a new link.",

@@ -386,7 +386,7 @@ export class Browser {
     return this.rows.filter((entry) => this.selection.has(entry.key));
   }
 
-  /** Whether the account may do something in the bucket. @param {"move" | "upload" | "delete"} action */
+  /** Whether the account may do something in the bucket. @param {"move" | "upload" | "delete" | "presign"} action */
   may(action) {
     const needed = action === "move" ? ["upload", "delete"] : [action];
     return this.scopes === null || needed.every((scope) => this.scopes?.includes(scope));
@@ -485,6 +485,17 @@ export class Browser {
   copy() {
     const keys = this.files().map((it) => it.key);
     if (keys.length > 0) copyLinks(this.bucket, keys);
+  }
+
+  async share() {
+    const keys = this.targets().map((it) => it.key);
+    if (keys.length === 0 || !this.may("presign")) return;
+    try {
+      const { share } = await bring(() => import("./share.mjs"));
+      share(this.bucket, keys, this.facts?.access === "public");
+    } catch (error) {
+      complain(error, "Share");
+    }
   }
 
   copyForms() {

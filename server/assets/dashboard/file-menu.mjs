@@ -18,6 +18,7 @@ export function selectionMenu(view, at) {
   const hasFiles = targets.some((it) => !it.isFolder);
   openMenu(isOne ? `Actions for ${first.name}` : `Actions for ${count(targets.length, "item")}`, [
     ...item(isOne, { label: "Open", image: first.isFolder ? "folder" : "file", keys: "↵", run: () => view.open(view.rows.indexOf(first)) }),
+    ...item(view.may("presign"), { label: "Share…", image: "link", run: () => view.share() }),
     ...item(hasFiles, { label: isOne ? "Copy link" : "Copy links", image: "link", keys: "c", run: () => view.copy() }),
     ...item(hasFiles, { label: "Copy as…", image: "code", keys: "f", run: () => view.copyForms() }),
     { label: isOne && hasFiles ? "Download" : "Download as zip", image: "download", keys: "d", run: () => view.download() },

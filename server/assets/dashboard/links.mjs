@@ -1,11 +1,12 @@
-// Upload and download links of a bucket, for clients without an API key or account.
+// Links of a bucket for people and clients without an account: shared pages, one-time uploads, temporary URLs of a file.
 
 import { publicAddress } from "./address.mjs";
 import { choice, field, form } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { downloadLink, uploadToken } from "./manage.mjs";
-import { nothing, page, panel, snippet, tick } from "./parts.mjs";
+import { button, nothing, page, panel, snippet, tick } from "./parts.mjs";
 import { go } from "./router.mjs";
+import { share, sharedLinks } from "./share.mjs";
 import { moment } from "./text.mjs";
 
 /** Lifetimes of an upload link in seconds: the server allows one hour at most. @type {[string, string][]} */
@@ -29,8 +30,14 @@ export async function view(place, frame) {
   if (name === "") return page("Links", {}, nothing("bucket", "No buckets yet", "Create a bucket first."));
   const bucket = buckets.find((/** @type {any} */ it) => it.bucketName === name);
   const path = (/** @type {Record<string, any>} */ attributes) => ({ name: "path", maxlength: 1024, spellcheck: "false", autocapitalize: "none", value: place.key, ...attributes });
+  const shared = sharedLinks(name);
+  const folder = place.key.slice(0, place.key.lastIndexOf("/") + 1);
   return page("Links", { about: "Share files or collect uploads from people without an account." },
     choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/links/${encodeURIComponent(event.target.value)}/`) }, buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName]), name),
+    panel("Shared links", {
+      about: "Pages with files, previews and downloads.",
+      actions: [button(folder === "" ? "Share bucket" : "Share folder", () => share(name, [folder], bucket?.access === "public", shared.load), { image: "link" })],
+    }, shared.element),
     make("div", { class: "columns" },
       panel("Upload link", { about: "Works for one upload, by a form or a client. Ends when you sign out." }, maker([
         field("Destination", path({ placeholder: "inbox/" }), "A folder ends with “/”; otherwise this is the file name. Leave empty for the bucket root."),

@@ -60,6 +60,14 @@ export const deleted = (bucket, prefix, cursor, signal) => call("GET", `${bucket
 export const uploadToken = (values) => call("GET", `/api/presigned-url${query(values)}`);
 /** @param {string} bucket @param {any} body */
 export const downloadLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/download-links`, { body });
+/** @param {string} bucket @param {any} body */
+export const createLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/links`, { body });
+/** A page of the shared links of a bucket, newest first. @param {string} bucket @param {string | null} cursor */
+export const links = (bucket, cursor) => call("GET", `${bucketPath(bucket)}/links${query({ limit: 50, cursor })}`);
+/** @param {string} id @param {any} body */
+export const editLink = (id, body) => call("PATCH", path("links", id), { body });
+/** @param {string} id */
+export const endLink = (id) => call("DELETE", path("links", id));
 /** Prepares a zip archive of files and folders; returns the path of its URL. @param {string} bucket @param {string[]} paths */
 export const prepareZip = async (bucket, paths) => new URL((await call("POST", `${bucketPath(bucket)}/zips`, { body: { paths } })).url).pathname;
 

@@ -58,6 +58,7 @@ const FIRST: &[(&str, &str)] = files![
     "rows.mjs",
     "search.mjs",
     "selection.mjs",
+    "share.mjs",
     "shortcuts.mjs",
     "style.css",
     "text.mjs",

@@ -1,0 +1,94 @@
+// Shared links: pages with files for people without an account. Creating, editing, listing and ending them.
+
+import { copyAndTell } from "./copy.mjs";
+import { ask, choice, field, open } from "./dialog.mjs";
+import { make } from "./dom.mjs";
+import { note } from "./live.mjs";
+import { createLink, editLink, endLink, links } from "./manage.mjs";
+import { askFirst, badge, button, nothing, paged, snippet, tick } from "./parts.mjs";
+import { count, moment, number } from "./text.mjs";
+
+/** Lifetimes in seconds; empty for no expiry. @type {[string, string][]} */
+const LIVES = [["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"], ["2592000", "30 days"], ["", "Never"]];
+/** Choice that leaves the expiry of a link as it is. */
+const UNCHANGED = "unchanged";
+
+/** @type {Record<string, [string, ("" | "good" | "warn")?]>} */
+const STATES = { active: ["Active", "good"], expired: ["Expired"], used_up: ["Limit reached", "warn"], ended: ["Ended"], blocked: ["Blocked", "warn"] };
+
+/** The name of a file or folder. @param {string} path */
+const nameOf = (path) => path.replace(/\/$/, "").split("/").at(-1) || "All files";
+/** @param {any} link */
+const titleOf = (link) => link.title || (link.paths.length === 1 ? nameOf(link.paths[0]) : count(link.paths.length, "item"));
+/** Until when a link works. @param {any} link */
+const until = (link) => (link.expiresAt ? `Works until ${moment(link.expiresAt)}.` : "Works until you end it.");
+
+/** @param {any} link of which these are the settings; without one, a new link */
+const settings = (link) => [
+  field("Title", { name: "title", maxlength: 100, value: link?.title ?? "" }, "Heading of the page. Empty: the name of the file or folder."),
+  field("Message", { name: "message", maxlength: 500, value: link?.message ?? "" }),
+  choice("Expires", { name: "expiresIn" }, link ? [[UNCHANGED, link.expiresAt ? moment(link.expiresAt) : "Never (unchanged)"], ...LIVES] : LIVES, link ? UNCHANGED : "604800"),
+  field("Password", { name: "password", type: "password", minlength: 4, maxlength: 128, autocomplete: "new-password" }, link?.hasPassword ? "Empty: the current password stays." : "Optional."),
+  ...(link?.hasPassword ? [tick("Remove the password", { name: "open" })] : []),
+  field("Download limit", { name: "downloadsMax", type: "number", min: 1, max: 1000000, value: link?.downloadsMax ?? "" }, "Optional. Previews of images do not count."),
+  tick("Download everything as zip", { name: "zip", checked: link?.zip ?? true }),
+];
+
+/** @param {any} values of the form */
+const bodyOf = (values) => ({
+  title: values.title.trim(), message: values.message.trim(), zip: values.zip !== undefined,
+  downloadsMax: values.downloadsMax === "" ? null : Number(values.downloadsMax),
+  ...(values.expiresIn === UNCHANGED ? {} : { expiresIn: values.expiresIn === "" ? null : Number(values.expiresIn) }),
+  ...(values.password === "" ? {} : { password: values.password }),
+  ...(values.open === undefined ? {} : { password: null }),
+});
+
+/** Shares files and folders. @param {string} bucket @param {string[]} paths @param {boolean} isPublic @param {() => any} [changed] */
+export function share(bucket, paths, isPublic, changed) {
+  const what = paths.length === 1 ? `“${nameOf(paths[0])}”` : count(paths.length, "item");
+  const warning = isPublic && make("p", { class: "faint" }, "This bucket is public: the files' own URLs keep working after the link ends.");
+  ask(`Share ${what}`, [...(warning ? [warning] : []), ...settings(null)], "Create link", async (values) => {
+    const { link } = await createLink(bucket, { paths, ...bodyOf(values) });
+    changed?.();
+    return () => {
+      open("Link created", [snippet("Link", link.url), make("p", { class: "faint" }, `${until(link)} End it any time under Links.`)]);
+      copyAndTell(link.url, `Link copied. ${until(link)}`);
+    };
+  });
+}
+
+/** @param {any} link @param {() => any} changed */
+function edit(link, changed) {
+  ask(`Edit ${titleOf(link)}`, settings(link), "Save", async (values) => {
+    await editLink(link.id, bodyOf(values));
+    changed();
+  });
+}
+
+/** @param {any} link @param {() => any} changed */
+const end = (link, changed) => askFirst(`End ${titleOf(link)}`, "End this link? Everyone who has it loses access at once.", "End link", async () => {
+  await endLink(link.id);
+  note("Link ended");
+  changed();
+});
+
+/** A list of the shared links of a bucket. @param {string} bucket */
+export function sharedLinks(bucket) {
+  /** @param {any} link */
+  const row = (link) => [
+    make("span", null, titleOf(link), link.hasPassword && [" ", badge("Password")]),
+    badge(...STATES[link.state]),
+    link.expiresAt ? moment(link.expiresAt) : "Never",
+    link.downloadsMax === null ? number(link.downloadCount) : `${number(link.downloadCount)} of ${number(link.downloadsMax)}`,
+    link.createdBy,
+    ["active", "used_up"].includes(link.state) && make("span", { class: "buttons" },
+      button("Copy", () => copyAndTell(link.url, `Link copied. ${until(link)}`), { name: `copy-${link.id}`, "aria-label": `Copy link ${titleOf(link)}` }),
+      button("Edit", () => edit(link, list.load), { name: `edit-${link.id}`, "aria-label": `Edit link ${titleOf(link)}` }),
+      button("End", () => end(link, list.load), { class: "danger", name: `end-${link.id}`, "aria-label": `End link ${titleOf(link)}` })),
+  ];
+  const list = paged("Shared links", [["Title"], ["State"], ["Expires"], ["Downloads", "number"], ["Created by"], ["Actions", "act"]], async (cursor) => {
+    const found = await links(bucket, cursor);
+    return { rows: found.links.map(row), cursor: found.nextCursor };
+  }, () => nothing("link", "No shared links yet", "Select files or folders, and choose Share…"));
+  return list;
+}
