@@ -167,7 +167,7 @@ pub(super) fn listing_page(frame: &Frame<'_>, listing: &Listing<'_>) -> Response
         @if !others.is_empty() || !listing.folders.is_empty() {
             ul.list {
                 @for (name, folder) in listing.folders {
-                    li { a href={ (path) "?path=" (escaped_key(folder)) } { "📁 " bdi { (name) } } }
+                    li { a href={ (path) "?path=" (escaped_key(folder)) } { bdi { (name) "/" } } }
                 }
                 @for file in &others {
                     li {
