@@ -1,0 +1,2085 @@
+/*! @trug/client 0.1.0, MIT OR Apache-2.0 */
+/** Schemas of the HTTP API, by their names in the OpenAPI document. */
+interface Schemas {
+	/** Read access to files without an API key. */
+	Access: "public" | "private";
+	/** Account. */
+	AccountReply: {
+		success: boolean;
+		account: Schemas["AccountView"];
+	};
+	/** Account settings. */
+	AccountSettings: {
+		name?: string;
+		plan?: Schemas["Plan"];
+		standing?: Schemas["FairUseStanding"];
+		role?: Schemas["Role"];
+		/** Maximum total bytes of all buckets of the account; `null` removes the limit. */
+		storageBytesMax?: number | null;
+		/** Maximum total number of files in all buckets of the account; `null` removes the limit. */
+		objectCountMax?: number | null;
+	};
+	AccountView: {
+		id: string;
+		name: string;
+		role: Schemas["Role"];
+		plan: Schemas["Plan"];
+		standing: Schemas["FairUseStanding"];
+		/** Standing changes, oldest first; empty if the standing never changed. */
+		standingChanges: Array<Schemas["StandingChangeView"]>;
+		/** Whether the account has a password. */
+		hasPassword: boolean;
+		storageBytesMax: number | null;
+		objectCountMax: number | null;
+		createdAt: string;
+	};
+	/** Page of accounts. */
+	AccountsReply: {
+		success: boolean;
+		accounts: Array<Schemas["AccountView"]>;
+		nextCursor: string | null;
+	};
+	/** Type of an actor. */
+	ActorKind: "key" | "session" | "operator" | "server";
+	/** API key, session, operator or server that made a change. */
+	ActorView: {
+		kind: Schemas["ActorKind"];
+		/** Id of the API key or session. */
+		id: string | null;
+		/** Name of the API key, or of the signed-in account. */
+		name: string | null;
+		/** Account id. */
+		account: string | null;
+	};
+	/** Error response. */
+	ApiError: {
+		success: false;
+		/** Human-readable message. */
+		error: string;
+		/** Human-readable message. */
+		message: string;
+		/** Machine-readable error code. */
+		code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_expired" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password";
+		/** HTTP status code. */
+		status: number;
+		/** Request id, as in `X-Request-Id` and in the server log. */
+		requestId?: string;
+		/** Name of the invalid parameter or field. */
+		parameter?: string;
+		/** Name of the invalid header. */
+		header?: string;
+		/** Seconds to wait before retrying. */
+		retryAfter?: number;
+		/** Exceeded limit, in bytes or files. */
+		limit?: number;
+		/** Current usage of the quota, in bytes or files. */
+		used?: number;
+		/** Scope of the exceeded quota: `account` or `bucket`. */
+		quota?: string;
+		/** Unit of the exceeded quota: `bytes` or `files`. */
+		measure?: string;
+		/** File size in bytes. */
+		size?: number;
+		/** Offset in bytes at which the upload continues. */
+		offset?: number;
+		/** Rejected content type. */
+		contentType?: string;
+		/** Bucket of the corrupt file. */
+		bucketName?: string;
+		/** Path of the corrupt file. */
+		key?: string;
+		/** Problem type URI; only in `application/problem+json`. */
+		type?: string;
+		/** Problem title; only in `application/problem+json`. */
+		title?: string;
+		/** Problem detail; only in `application/problem+json`. */
+		detail?: string;
+		"violated-policies"?: Array<string>;
+	};
+	/** New API key. No other response contains the key. */
+	ApiKeyIssuedReply: {
+		success: boolean;
+		key: string;
+		apiKey: Schemas["ApiKeyView"];
+		s3?: Schemas["S3CredentialsView"] | null;
+	};
+	/** API key without its secret. */
+	ApiKeyReply: {
+		success: boolean;
+		apiKey: Schemas["ApiKeyView"];
+	};
+	/** Settings of a new API key. */
+	ApiKeySettings: {
+		name?: string;
+		scopes: Array<Schemas["Scope"]>;
+		bucketName?: string | null;
+		prefix?: string | null;
+		/** Expiry time in RFC 3339 format. */
+		expiresAt?: string | null;
+	};
+	ApiKeyView: {
+		id: string;
+		account: string;
+		name: string;
+		scopes: Array<Schemas["Scope"]>;
+		bucketName: string | null;
+		prefix: string;
+		createdAt: string;
+		expiresAt: string | null;
+		/** Time of the last use, to the hour. */
+		lastUsedAt: string | null;
+		revokedAt: string | null;
+	};
+	/** Page of API keys. */
+	ApiKeysReply: {
+		success: boolean;
+		apiKeys: Array<Schemas["ApiKeyView"]>;
+		nextCursor: string | null;
+	};
+	/** Audit log entry. */
+	AuditEntryView: {
+		id: string;
+		time: string;
+		/** Action, such as `bucket.create`. */
+		action: string;
+		actor: Schemas["ActorView"];
+		bucketName: string | null;
+		/** Id of the changed resource, if not a bucket. */
+		target: string | null;
+		/** Current name of the changed account, API key or organisation. */
+		targetName: string | null;
+		/** Changed settings. */
+		detail: string | null;
+		/** Client IP address. */
+		address: string | null;
+		/** Request id, as in `X-Request-Id` of the response. */
+		requestId: string | null;
+	};
+	/** Page of audit log entries, newest first. */
+	AuditView: {
+		success: boolean;
+		entries: Array<Schemas["AuditEntryView"]>;
+		/** `before` of the next page; `null` on the last page. */
+		nextCursor: string | null;
+	};
+	/** Deleted bucket. */
+	BucketDeletedReply: Schemas["BucketDeletedView"] & {
+		success: boolean;
+		message: string;
+	};
+	BucketDeletedView: {
+		bucketName: string;
+		deletedCount: number;
+	};
+	/** Bucket type. */
+	BucketKind: "standard" | "phone";
+	/** Bucket and the caller's scopes. */
+	BucketReply: {
+		success: boolean;
+		bucket: Schemas["BucketView"];
+		/** Scopes of the caller in the bucket, by role and API key. */
+		scopes: Array<Schemas["Scope"]>;
+	};
+	/** Bucket settings. */
+	BucketSettings: {
+		access?: Schemas["Access"];
+		/** Content for missing files: a key of the bucket, or `/bucket/key`. */
+		placeholder?: string | null;
+		cacheControl?: string | null;
+		corsOrigins?: null | Array<"*"> | Array<string>;
+		allowedTypes?: null | Array<string>;
+		fileBytesMax?: number | null;
+		quotaBytes?: number | null;
+		quotaObjects?: number | null;
+		serveHtml?: boolean;
+		thumbnails?: boolean;
+		/** Whether search engines may index the objects of a public bucket; true by default. */
+		index?: boolean;
+	};
+	BucketUsageView: {
+		bucketName: string;
+		objectCount: number;
+		totalBytes: number;
+		/** Received bytes of unfinished uploads. Quotas count the declared lengths instead. */
+		unfinishedBytes: number;
+		quotaObjects: number | null;
+		quotaBytes: number | null;
+	};
+	BucketView: {
+		bucketName: string;
+		account: string;
+		organisation: string | null;
+		type: Schemas["BucketKind"];
+		access: Schemas["Access"];
+		placeholder: string | null;
+		cacheControl: string | null;
+		corsOrigins: Array<string>;
+		allowedTypes: Array<string>;
+		fileBytesMax: number | null;
+		quotaBytes: number | null;
+		quotaObjects: number | null;
+		serveHtml: boolean;
+		thumbnails: boolean;
+		/** Whether search engines may index the objects of a public bucket. */
+		index: boolean;
+		createdAt: string;
+		updatedAt: string;
+		objectCount: number;
+		totalBytes: number;
+	};
+	/** Page of buckets. */
+	BucketsReply: {
+		success: boolean;
+		buckets: Array<Schemas["BucketView"]>;
+		nextCursor: string | null;
+	};
+	/** Originator of a standing change. */
+	ChangedBy: "sweep" | "operator";
+	CommonPrefix: {
+		Prefix: string;
+	};
+	Content: {
+		Key: string;
+		LastModified: string;
+		ETag: string;
+		Size: number;
+		StorageClass: string;
+	};
+	DamagedView: {
+		/** Bucket of the corrupt file; `null` if unknown, or if no file is affected. */
+		bucketName: string | null;
+		path: string | null;
+		/** Segment file. */
+		file: string;
+		offset: number;
+		what: string;
+		whatToDo: string;
+		foundAt: string;
+	};
+	/** Failed event (dead letter). */
+	DeadLetterView: {
+		eventId: string;
+		type: string;
+		key: string;
+		/** Time of the event. */
+		timestamp: string;
+		attemptCount: number;
+		givenUpAt: string;
+		/** HTTP status of the last delivery attempt; `null` without a response. */
+		status?: number | null;
+		deliveryError: string;
+		/** Beginning of the response body. */
+		answer: string;
+	};
+	/** Number of deleted dead letters. */
+	DeadLettersForgottenView: {
+		success: boolean;
+		deletedCount: number;
+	};
+	/** Page of dead letters. */
+	DeadLettersReply: {
+		success: boolean;
+		deadLetters: Array<Schemas["DeadLetterView"]>;
+		nextCursor?: string | null;
+	};
+	/** Number of events queued again. */
+	DeadLettersRetriedView: {
+		success: boolean;
+		retriedCount: number;
+	};
+	/** Compatibility aliases of `deletedCount`. Not part of the API contract. */
+	DeleteAliases: {
+		deleted: number;
+		count: number;
+	};
+	/** Result of a deletion. */
+	DeleteReply: Schemas["DeleteAliases"] & {
+		success: boolean;
+		message: string;
+		key: string;
+		deletedCount: number;
+		isTruncated?: boolean | null;
+	};
+	DiskView: {
+		totalBytes: number;
+		freeBytes: number;
+		/** Reserved free space in bytes; with less free space, uploads are rejected. */
+		reserveBytes: number;
+	};
+	/** Temporary download link. */
+	DownloadLinkReply: {
+		success: boolean;
+		url: string;
+		expiresAt: string;
+	};
+	/** Request for a download link. */
+	DownloadLinkRequest: {
+		path: string;
+		/** Lifetime in seconds, 1 to 604800; default 3600. */
+		expiresIn?: number | null;
+	};
+	EstimateView: {
+		/** Reclaimable bytes, including retained files. */
+		wouldFree: number;
+		wouldCopy: number;
+		/** Number of segments to be replaced. */
+		segments: number;
+	};
+	/** Fair-use standing of an account. */
+	FairUseStanding: "good" | "notified" | "upgrade_requested" | "throttled" | "suspended";
+	/** Boolean flag; an empty value is true. */
+	Flag: boolean | "1" | "yes" | "on" | "0" | "no" | "off";
+	/** Folder with the totals of its files at any depth. */
+	FolderView: {
+		folder: string;
+		objectCount: number;
+		totalBytes: number;
+		/** Time of the latest change; `null` if unknown. */
+		modifiedAt: string | null;
+		/** Whether `objectCount` and `totalBytes` are exact; otherwise, they are lower bounds. */
+		isExact?: boolean;
+	};
+	/** Page of folders of a bucket, by name. */
+	FoldersView: {
+		success: boolean;
+		folders: Array<Schemas["FolderView"]>;
+		/** Last folder of the page; `null` on the last page. */
+		nextCursor: string | null;
+	};
+	/** Store health: which writes are accepted. */
+	HealthView: "writable" | "full" | "read_only";
+	/** Usage over time. */
+	HistoryReply: {
+		success: boolean;
+		step: Schemas["Step"];
+		/** Start of the first interval. */
+		from: string;
+		/** End of the last interval, or the current time if earlier. */
+		to: string;
+		/** Start of the server, before which no minutes are recorded; only with `step=minute`. */
+		since?: string | null;
+		points: Array<Schemas["UsagePointView"]>;
+	};
+	IndexView: {
+		bytes: number;
+		/** Changes in memory and in the log that are not yet in the index file. */
+		waitingChanges: number;
+		/** Whether the index is corrupt; the next start rebuilds it. */
+		condemned: boolean;
+	};
+	/** New invitation. No other response contains its link. */
+	InvitationReply: {
+		success: boolean;
+		account: Schemas["AccountView"];
+		url: string;
+		expiresAt: string;
+	};
+	InvitedMemberView: {
+		account: string;
+		role: Schemas["MemberRole"];
+	};
+	/** URL that was not imported. */
+	JobFailureView: {
+		url: string;
+		error: string;
+	};
+	/** Job. */
+	JobReply: {
+		success: boolean;
+		job: Schemas["JobView"];
+	};
+	/** Request to start a job. */
+	JobRequest: {
+		bucketName: string;
+		/** Folder with a trailing slash. */
+		prefix: string;
+		kind: "deleteFolder";
+	} | {
+		bucketName: string;
+		/** Folder with a trailing slash. */
+		prefix: string;
+		/** Destination folder with a trailing slash, outside the folder. */
+		to: string;
+		onConflict?: Schemas["OnConflict"] | null;
+		kind: "moveFolder";
+	} | {
+		bucketName: string;
+		/** Folder with a trailing slash; empty for the whole bucket. */
+		prefix: string;
+		/** Earliest time of deletion in RFC 3339 format. */
+		since?: string | null;
+		kind: "undeleteFolder";
+	} | {
+		bucketName: string;
+		kind: "emptyBucket";
+	} | {
+		bucketName: string;
+		/** Folder with a trailing slash; by default the whole bucket. */
+		prefix?: string | null;
+		/** URLs, at most 500, `http` or `https`. */
+		urls: Array<string>;
+		onConflict?: Schemas["OnConflict"] | null;
+		kind: "importUrls";
+	} | {
+		/** Minimum percentage of dead bytes in a segment, 1 to 100. */
+		deadPercentMin?: number | null;
+		kind: "compact";
+	} | {
+		kind: "scrub";
+	};
+	/** Result of a job so far. */
+	JobResultView: {
+		/** Bytes of deleted, moved or restored files; reclaimed bytes of a compaction; verified bytes of a scrub. */
+		bytes: number;
+		/** Skipped items: files (name in use, changed concurrently, or content reclaimed), corrupt segments, or URLs. */
+		skipped: number;
+		/** Number of known corrupt locations, after a scrub. */
+		damageCount: number;
+	};
+	/** Job state. */
+	JobState: "waiting" | "running" | "done" | "cancelled" | "failed";
+	JobView: {
+		id: string;
+		kind: string;
+		bucketName: string | null;
+		prefix: string | null;
+		to: string | null;
+		/** Id of the account that started the job. */
+		account: string;
+		state: Schemas["JobState"];
+		done: number;
+		/** Total work in `unit`, as far as known. */
+		total: number;
+		/** Unit of `done` and `total`: `files`, `addresses` or `bytes`. */
+		unit: string;
+		createdAt: string;
+		startedAt: string | null;
+		endedAt: string | null;
+		/** Error message of a failed job. */
+		error: string | null;
+		errorCode: string | null;
+		/** First 50 URLs that were not imported; only for `importUrls`. */
+		failures: Array<Schemas["JobFailureView"]>;
+		result: Schemas["JobResultView"];
+	};
+	/** Page of jobs. */
+	JobsReply: {
+		success: boolean;
+		jobs: Array<Schemas["JobView"]>;
+		nextCursor: string | null;
+	};
+	LastBackupView: {
+		at: string;
+		to: string;
+		damageCount: number;
+	};
+	/** Page of objects. `Contents` and `CommonPrefixes` are always present, even if empty. */
+	ListReply: {
+		success: boolean;
+		Name: string;
+		Prefix: string;
+		Delimiter?: string;
+		StartAfter?: string | null;
+		MaxKeys: number;
+		KeyCount: number;
+		IsTruncated: boolean;
+		ContinuationToken?: string | null;
+		NextContinuationToken?: string | null;
+		Contents: Array<Schemas["Content"]>;
+		CommonPrefixes: Array<Schemas["CommonPrefix"]>;
+	};
+	/** Role of a member; each role includes the permissions of the preceding ones. */
+	MemberRole: "viewer" | "member" | "admin" | "owner";
+	/** Request to invite an account, or to change the role of a member. */
+	MemberSettings: {
+		account: string;
+		role: Schemas["MemberRole"];
+	};
+	MemberView: {
+		account: string;
+		name: string;
+		role: Schemas["MemberRole"];
+	};
+	/** Members and invited accounts of an organisation. */
+	MembersReply: {
+		success: boolean;
+		members: Array<Schemas["MemberView"]>;
+		invited: Array<Schemas["InvitedMemberView"]>;
+	};
+	/** Invitation of the account to an organisation. */
+	MembershipInvitationView: {
+		/** Organisation id. */
+		id: string;
+		/** Organisation name. */
+		name: string;
+		role: Schemas["MemberRole"];
+	};
+	/** Request to move or copy a file. */
+	MoveRequest: {
+		from: string;
+		to: string;
+		onConflict?: Schemas["OnConflict"] | null;
+	};
+	/** New location of a moved or copied file. */
+	MovedReply: {
+		success: boolean;
+		path: string;
+		url: string;
+		/** Whether the file got a different name because the requested one was in use. */
+		renamed: boolean;
+	};
+	/** Account settings. */
+	NewAccountSettings: {
+		name: string;
+		plan?: Schemas["Plan"];
+		standing?: Schemas["FairUseStanding"];
+		role?: Schemas["Role"];
+		/** Maximum total bytes of all buckets of the account; `null` removes the limit. */
+		storageBytesMax?: number | null;
+		/** Maximum total number of files in all buckets of the account; `null` removes the limit. */
+		objectCountMax?: number | null;
+	};
+	/** Bucket settings. */
+	NewBucketSettings: {
+		access?: Schemas["Access"];
+		/** Content for missing files: a key of the bucket, or `/bucket/key`. */
+		placeholder?: string | null;
+		cacheControl?: string | null;
+		corsOrigins?: null | Array<"*"> | Array<string>;
+		allowedTypes?: null | Array<string>;
+		fileBytesMax?: number | null;
+		quotaBytes?: number | null;
+		quotaObjects?: number | null;
+		serveHtml?: boolean;
+		thumbnails?: boolean;
+		/** Whether search engines may index the objects of a public bucket; true by default. */
+		index?: boolean;
+		bucketName: string;
+		type?: null | "standard" | "phone";
+		organisation?: null | string;
+	};
+	/** Deleted or replaced version of a file. */
+	NoncurrentVersionView: {
+		path: string;
+		/** Version id; greater for versions stored later. */
+		lsn: number;
+		state: Schemas["VersionEnd"];
+		/** Time of the deletion or replacement; `null` if no longer known. */
+		deletedAt: string | null;
+		bytes: number;
+		type: string;
+		etag: string;
+		createdAt: string;
+		modifiedAt: string;
+		/** End of the guaranteed retention, unless disk space runs low; `null` without a guarantee. */
+		recoverableUntil: string | null;
+	};
+	/** Page of restorable versions. */
+	NoncurrentVersionsReply: {
+		success: boolean;
+		/** Restorable versions, possibly few or none before the last page; a `nextCursor` of `null` ends the list. */
+		versions: Array<Schemas["NoncurrentVersionView"]>;
+		nextCursor: string | null;
+	};
+	/** Handling of a name that is already in use. */
+	OnConflict: "refuse" | "rename" | "overwrite";
+	/** Response to a declined invitation. */
+	OrganisationDeclinedReply: {
+		success: boolean;
+	};
+	/** Deleted organisation. */
+	OrganisationDeletedReply: Schemas["OrganisationDeletedView"] & {
+		success: boolean;
+		message: string;
+	};
+	OrganisationDeletedView: {
+		id: string;
+	};
+	/** Organisation. */
+	OrganisationReply: {
+		success: boolean;
+		organisation: Schemas["OrganisationView"];
+	};
+	/** Organisation settings. */
+	OrganisationSettings: {
+		name: string;
+	};
+	OrganisationView: {
+		id: string;
+		name: string;
+		/** Id of the owning account. */
+		account: string;
+		members: Array<Schemas["MemberView"]>;
+		/** Invited accounts that have not accepted yet, without their names. */
+		invited: Array<Schemas["InvitedMemberView"]>;
+		createdAt: string;
+	};
+	/** Page of organisations. */
+	OrganisationsReply: {
+		success: boolean;
+		organisations: Array<Schemas["OrganisationView"]>;
+		/** All pending invitations of the account. */
+		invitations: Array<Schemas["MembershipInvitationView"]>;
+		nextCursor: string | null;
+	};
+	/** Settings of the caller's account. */
+	OwnAccountSettings: {
+		name?: string | null;
+	};
+	/** Plan of an account, which determines its rate limits and fair use; default `Business`. */
+	Plan: "Free" | "Starter" | "Pro" | "Business";
+	/** Compatibility aliases: bucket, key and HTTP method. Not part of the API contract. */
+	PresignedUrlAliases: {
+		bucket: string;
+		fileKey: string;
+		filePath: string;
+		method: string;
+	};
+	/** Presigned PUT URL. */
+	PresignedUrlReply: Schemas["PresignedUrlAliases"] & {
+		success: boolean;
+		presignedUrl: string;
+		bucketName: string;
+		key: string;
+		expiresIn: number;
+		expiresAt: string;
+	};
+	RecentUploadView: {
+		bucketName: string;
+		key: string;
+		size: number;
+		contentType: string;
+		modifiedAt: string;
+	};
+	/** Latest uploads, newest first. */
+	RecentUploadsReply: {
+		success: boolean;
+		uploads: Array<Schemas["RecentUploadView"]>;
+	};
+	/** Deleted large files in the undelete window. */
+	RetainedView: {
+		files: number;
+		/** Disk space of retained files in bytes; reclaimed early when space runs low. */
+		bytes: number;
+		/** Expiry time of the first retained file; `null` if there is none. */
+		nextReleaseAt: string | null;
+	};
+	/** Role of an account; operators manage accounts and the server. */
+	Role: "user" | "operator";
+	/** S3 credentials. */
+	S3CredentialsView: {
+		accessKeyId: string;
+		secretAccessKey: string;
+	};
+	/** Permission of an API key. */
+	Scope: "upload" | "delete" | "read" | "list" | "presign" | "manage";
+	/** Search hit. */
+	SearchHit: {
+		type: string;
+		name: string;
+		key: string;
+		path: string;
+		parent: string;
+		score: number;
+		matches: Array<Array<number>>;
+		size: number | null;
+		lastModified: string | null;
+		etag: string | null;
+		contentType: string | null;
+		url: string | null;
+		thumbnailUrl: string | null;
+	};
+	/** Page of search hits. */
+	SearchPage: {
+		/** Maximum number of hits. */
+		limit: number;
+		/** Number of skipped hits. */
+		offset: number;
+	};
+	/** Search result. */
+	SearchReply: Schemas["SearchPage"] & {
+		success: boolean;
+		query: string;
+		bucketName: string;
+		parent: string;
+		estimatedTotalHits: number;
+		total: number;
+		totalIsExact: boolean;
+		processingTimeMs: number;
+		hits: Array<Schemas["SearchHit"]>;
+	};
+	SegmentKindUsageView: {
+		kind: Schemas["SegmentKindView"];
+		segments: number;
+		liveBytes: number;
+		deadBytes: number;
+	};
+	/** Segment kind. */
+	SegmentKindView: "log" | "compacted" | "big";
+	SettingView: {
+		name: string;
+		/** Value as in the configuration file; `null` if not set, `"***"` for a secret. */
+		value: string | null;
+		/** Effect of the setting without a value. */
+		withoutValue: string | null;
+		/** Source of the value: `default`, `environment`, the configuration file, or the command-line option. */
+		source: string;
+		/** Description in Markdown. */
+		about: string;
+		/** Required action after a change: `reload` or `restart`. */
+		change: string;
+	};
+	/** Server version, data folder and settings. */
+	SettingsReply: {
+		success: boolean;
+		version: string;
+		dataFolder: string | null;
+		settings: Array<Schemas["SettingView"]>;
+	};
+	/** Standing change. */
+	StandingChangeView: {
+		at: string;
+		from: Schemas["FairUseStanding"];
+		to: Schemas["FairUseStanding"];
+		reason: string;
+		by: Schemas["ChangedBy"];
+	};
+	/** Standing change made by a fair-use sweep. */
+	StandingStepView: {
+		account: string;
+		name: string;
+		from: Schemas["FairUseStanding"];
+		to: Schemas["FairUseStanding"];
+		reason: string;
+	};
+	/** Interval of the points. */
+	Step: "minute" | "hour" | "day";
+	/** Disk usage, segments, corruption, and estimated effect of a compaction. */
+	StorageReply: Schemas["StorageView"] & {
+		success: boolean;
+		/** Server version. */
+		version: string;
+		dataFolder: string | null;
+	};
+	StorageSegmentView: {
+		id: number;
+		kind: Schemas["SegmentKindView"];
+		bytes: number;
+		liveBytes: number;
+		deadBytes: number;
+		/** Number of live records. */
+		objects: number;
+		/** Whether the segment is sealed, so that nothing is appended to it. */
+		sealed: boolean;
+		verifiedAt: string | null;
+		damageCount: number;
+	};
+	/** Disk usage and health of the store. */
+	StorageView: {
+		health: Schemas["HealthView"];
+		disk: Schemas["DiskView"] | null;
+		index: Schemas["IndexView"] | null;
+		/** Totals of each segment kind. */
+		kinds: Array<Schemas["SegmentKindUsageView"]>;
+		/** Segments of small files, those with the most dead bytes first; at most 500. */
+		segments: Array<Schemas["StorageSegmentView"]>;
+		/** Whether there are more segments than listed. */
+		segmentsTruncated: boolean;
+		/** Deleted large files in the undelete window, not included in `kinds`. */
+		retained: Schemas["RetainedView"];
+		/** Time since which all data has been verified; `null` if some data was never verified. */
+		verifiedSince: string | null;
+		lastBackup: Schemas["LastBackupView"] | null;
+		damageCount: number;
+		/** First corrupt locations. */
+		damage: Array<Schemas["DamagedView"]>;
+		/** Estimated effect of a compaction. */
+		compaction: Schemas["EstimateView"];
+	};
+	/** Result of a fair-use sweep. */
+	SweepReportView: {
+		success: boolean;
+		/** Number of accounts on the plan Free. */
+		accountCount: number;
+		/** Number of accounts that exceed fair use, whether or not a step was due. */
+		violationCount: number;
+		steps: Array<Schemas["StandingStepView"]>;
+	};
+	/** Reason why no thumbnail was created. */
+	ThumbnailSkip: "not_a_picture" | "is_thumbnail" | "undecodable" | "too_large" | "busy" | "name_taken" | "name_too_long" | "failed";
+	TokenAliasData: {
+		presignedUrl: string;
+	};
+	/** Compatibility aliases for Fivemanage and Qbox templates. Not part of the API contract. */
+	TokenAliases: {
+		presignedUrl: string;
+		data: Schemas["TokenAliasData"];
+		status: string;
+	};
+	/** One-time upload token and its URL. */
+	TokenReply: Schemas["TokenAliases"] & {
+		success: boolean;
+		url: string;
+		expiresIn: number;
+		expiresAt: string;
+		token: string;
+	};
+	/** Request to restore a file. */
+	UndeleteRequest: {
+		path: string;
+		/** Id of the version to restore; default: the newest intact version. */
+		lsn?: number | null;
+		onConflict?: Schemas["OnConflict"] | null;
+	};
+	/** Location of a restored file. */
+	UndeletedReply: {
+		success: boolean;
+		path: string;
+		url: string;
+		/** Id of the restored version; the restored file has a new one. */
+		lsn: number;
+		/** Whether the file got a different name because its own was in use. */
+		renamed: boolean;
+	};
+	UploadAliasData: {
+		id: string;
+		url: string;
+		path: string;
+		key: string;
+		thumbnailUrl: string | null;
+	};
+	/** Compatibility aliases for Fivemanage, Qbox and lb-upload templates. Not part of the API contract. */
+	UploadAliases: {
+		status: string;
+		link: string;
+		data: Schemas["UploadAliasData"];
+	};
+	/** Result of an upload. */
+	UploadReply: Schemas["UploadAliases"] & {
+		success: boolean;
+		message: string;
+		url: string;
+		urls: Array<string>;
+		thumbnailUrl: string | null;
+		thumbnailUrls: Array<string | null>;
+		key: string;
+		path: string;
+		bucketName: string;
+		renamed: boolean;
+		files: Array<Schemas["UploadedFile"]>;
+	};
+	/** Stored file. */
+	UploadedFile: {
+		/** Final file name. */
+		name: string;
+		/** File name sent by the client, if any. */
+		originalName: string | null;
+		/** Key, without the bucket. */
+		key: string;
+		/** Public URL. */
+		url: string;
+		/** Public URL of the thumbnail; `null` if there is none. */
+		thumbnailUrl: string | null;
+		thumbnailSkipped?: Schemas["ThumbnailSkip"] | null;
+		/** File size in bytes. */
+		size: number;
+		/** Stored media type. */
+		contentType: string;
+		/** Entity tag, including its quotes. */
+		etag: string;
+		/** Time when the file was stored, in RFC 3339 format. */
+		lastModified: string;
+		/** Whether ` (n)` was added to the name because it was in use. */
+		renamed: boolean;
+	};
+	/** Usage in one interval. */
+	UsagePointView: {
+		/** Start of the interval. */
+		time: string;
+		/** Number of answered requests. */
+		requests: number;
+		/** Number of requests with a 5xx response. */
+		errors: number;
+		/** Number of requests with a 4xx response. */
+		refusals: number;
+		/** Response body bytes. */
+		bytesOut: number;
+		/** Request body bytes, including bytes of imported files. */
+		bytesIn: number;
+		/** Number of rendered images. */
+		images: number;
+		/** Image render time in milliseconds. */
+		imageMs: number;
+		/** Number of files at the end of the interval; `null` if not counted. */
+		objectCount: number | null;
+		/** Total bytes of files at the end of the interval; `null` if not counted. */
+		storedBytes: number | null;
+	};
+	/** Stored bytes and objects, per bucket and in total. */
+	UsageReply: {
+		success: boolean;
+		/** Page of the account's buckets, by name. */
+		buckets: Array<Schemas["BucketUsageView"]>;
+		nextCursor: string | null;
+		total?: Schemas["UsageTotalView"] | null;
+	};
+	UsageTotalView: {
+		objectCount: number;
+		totalBytes: number;
+		objectCountMax: number | null;
+		storageBytesMax: number | null;
+	};
+	/** Reason why a version is not current. */
+	VersionEnd: "deleted" | "replaced";
+	/** New webhook, with its secret, which is returned only once. */
+	WebhookCreatedView: {
+		success: boolean;
+		secret: string;
+		webhook: Schemas["WebhookView"];
+	};
+	/** Deleted webhook. */
+	WebhookDeletedReply: Schemas["WebhookDeletedView"] & {
+		success: boolean;
+		message: string;
+	};
+	WebhookDeletedView: {
+		id: string;
+	};
+	/** Webhook. */
+	WebhookReply: {
+		success: boolean;
+		webhook: Schemas["WebhookView"];
+	};
+	/** Webhook settings. */
+	WebhookSettings: {
+		url?: string;
+		events?: Array<"s3:ObjectCreated:*" | "s3:ObjectRemoved:*" | "s3:ObjectCreated:Put" | "s3:ObjectCreated:Post" | "s3:ObjectCreated:CompleteMultipartUpload" | "s3:ObjectCreated:Copy" | "s3:ObjectRemoved:Delete">;
+		prefix?: string | null;
+		enabled?: boolean;
+	};
+	/** Result of a webhook test. */
+	WebhookTestedView: {
+		success: boolean;
+		delivered: boolean;
+		/** HTTP status of the response; `null` without a response. */
+		status?: number | null;
+		/** Reason why the test message does not count as delivered. */
+		deliveryError?: string | null;
+		/** Beginning of the response body. */
+		answer: string;
+		durationMs: number;
+	};
+	/** Webhook with its delivery statistics, without its secret. */
+	WebhookView: {
+		id: string;
+		bucketName: string;
+		url: string;
+		events: Array<string>;
+		prefix: string;
+		enabled: boolean;
+		/** Reason why the server disabled the webhook. */
+		disabledReason?: string | null;
+		/** Number of events waiting for delivery. */
+		pendingCount: number;
+		/** Number of waiting events that failed at least once. */
+		retryingCount: number;
+		/** Number of failed events (dead letters). */
+		deadLetterCount: number;
+		/** Number of events dropped because the queue was full. */
+		droppedCount: number;
+		lastAttemptAt?: string | null;
+		/** HTTP status of the last delivery attempt; `null` without a response. */
+		lastStatus?: number | null;
+		/** Error of the last delivery attempt; `null` if successful. */
+		lastError?: string | null;
+		lastDeliveryAt?: string | null;
+		createdAt: string;
+		updatedAt: string;
+	};
+	/** Webhooks of a bucket. */
+	WebhooksReply: {
+		success: boolean;
+		webhooks: Array<Schemas["WebhookView"]>;
+	};
+}
+/** Operations of the HTTP API, by path and method. */
+interface Paths {
+	"/{bucket}/{path}": {
+		/** Uploads the files of a multipart form to a path, or into a folder if the path ends with `/`. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
+				path: string;
+			};
+			query?: {
+				/** Whether to replace an existing file; otherwise the new file gets an unused name. */
+				overwrite?: Schemas["Flag"];
+				/** Whether to name the file by a random UUID, with its extension. */
+				randomizeName?: Schemas["Flag"];
+				/** Whether to create thumbnails of images; default: the setting of the bucket. */
+				thumbnail?: Schemas["Flag"];
+			};
+			body: FormData;
+			output: Schemas["UploadReply"];
+		};
+		/** Uploads one file to a presigned URL. */
+		PUT: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
+				path: string;
+			};
+			query: {
+				/** Token of the presigned URL. */
+				token: string;
+			};
+			body: Blob | ArrayBuffer | Uint8Array | string;
+			output: Schemas["UploadReply"];
+		};
+		/** Deletes a file, or up to 100 files of a folder. */
+		DELETE: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
+				path: string;
+			};
+			output: Schemas["DeleteReply"];
+		};
+	};
+	"/{bucket}/presigned/{path}": {
+		/** Issues a presigned PUT URL for one file (legacy form). */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
+				path: string;
+			};
+			query?: {
+				/** Lifetime in seconds, or expiry as Unix time in seconds or milliseconds; clamped to 1 to 3600 seconds. Aliases: `expiresAt`, `ttl`. */
+				expiresIn?: number;
+				/** Whether to create thumbnails of images; default: the setting of the bucket. */
+				thumbnail?: Schemas["Flag"];
+			};
+			output: Schemas["PresignedUrlReply"];
+		};
+	};
+	"/api/presigned-url": {
+		/** Issues a one-time upload token for clients without an API key. */
+		GET: {
+			query?: {
+				/** `BUCKET/FOLDER/` or `BUCKET/FILE`. The bucket is optional if `bucketName` or the API key determines it. */
+				path?: string;
+				/** Bucket to which `path` is relative. Alias: `bucket`. */
+				bucketName?: string;
+				/** Lifetime in seconds, or expiry as Unix time in seconds or milliseconds; clamped to 1 to 3600 seconds. Aliases: `expiresIn`, `ttl`. */
+				expiresAt?: number;
+				/** Whether to replace an existing file; otherwise the new file gets an unused name. */
+				overwrite?: Schemas["Flag"];
+				/** Whether to name the file by a random UUID, with its extension. */
+				randomizeName?: Schemas["Flag"];
+				/** Whether to create thumbnails of images; default: the setting of the bucket. */
+				thumbnail?: Schemas["Flag"];
+			};
+			output: Schemas["TokenReply"];
+		};
+	};
+	"/api/presigned-url/{token}": {
+		/** Uploads the files of a multipart form with a one-time upload token. */
+		POST: {
+			path: {
+				/** Upload token. */
+				token: string;
+			};
+			body: FormData;
+			output: Schemas["UploadReply"];
+		};
+	};
+	"/api/list-objects": {
+		/** Lists objects of a bucket in the JSON form of S3 ListObjectsV2. */
+		GET: {
+			query: {
+				/** Bucket name. Alias: `bucket`. */
+				bucketName: string;
+				/** Only keys with this prefix. */
+				prefix?: string;
+				/** Delimiter; keys with the same text before it are grouped into one common prefix. */
+				delimiter?: string;
+				/** Only keys after this one. */
+				startAfter?: string;
+				/** Entries per page, at most 1000. */
+				maxKeys?: number;
+				/** `NextContinuationToken` of the previous page. */
+				continuationToken?: string;
+				/** Sort order. `folders` requires `delimiter=/` and a folder as `prefix`. */
+				order?: "keys" | "folders";
+			};
+			output: Schemas["ListReply"];
+		};
+	};
+	"/api/search/{bucket}": {
+		/** Searches files and folders by name; without `q`, lists a folder. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+			};
+			query?: {
+				/** Search text, at most 16 words and 256 characters. */
+				q?: string;
+				/** Folder to search, with or without a trailing slash. */
+				parent?: string;
+				/** Hits per page, 1 to 1000; default 20. */
+				limit?: number;
+				/** Hits to skip; `offset` plus `limit` is at most 10,000. */
+				offset?: number;
+			};
+			output: Schemas["SearchReply"];
+		};
+	};
+	"/api/buckets": {
+		/** Lists the buckets the account can access, by name. */
+		GET: {
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+			};
+			output: Schemas["BucketsReply"];
+		};
+		/** Creates a bucket owned by the account or an organisation. */
+		POST: {
+			body: Schemas["NewBucketSettings"];
+			output: Schemas["BucketReply"];
+		};
+	};
+	"/api/buckets/{bucketName}": {
+		/** Returns a bucket with its object count and size. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			output: Schemas["BucketReply"];
+		};
+		/** Updates the given settings of a bucket. */
+		PATCH: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["BucketSettings"];
+			output: Schemas["BucketReply"];
+		};
+		/** Deletes a bucket; with `force`, including its objects. */
+		DELETE: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			query?: {
+				/** Delete the bucket even if it contains files. */
+				force?: Schemas["Flag"];
+			};
+			output: Schemas["BucketDeletedReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/folders": {
+		/** Lists folders of a bucket by name, with the number and total bytes of their files at any depth. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+				/** Folder whose subfolders are listed, with modification times; empty for the root. If absent, top-level folders are listed without modification times. */
+				prefix?: string;
+			};
+			output: Schemas["FoldersView"];
+		};
+	};
+	"/api/buckets/{bucketName}/move": {
+		/** Moves or renames one file within its bucket, including its thumbnail. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["MoveRequest"];
+			output: Schemas["MovedReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/copy": {
+		/** Copies one file within its bucket. The copy is subject to the limits of an upload. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["MoveRequest"];
+			output: Schemas["MovedReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/download-links": {
+		/** Creates a temporary download link for one file of a private bucket. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["DownloadLinkRequest"];
+			output: Schemas["DownloadLinkReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/deleted": {
+		/** Lists deleted and replaced versions that can be restored: recent deletions first, then older ones by path. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+				/** Only paths with this prefix. */
+				prefix?: string;
+			};
+			output: Schemas["NoncurrentVersionsReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/undelete": {
+		/** Restores a file: the newest intact version, or the given one. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["UndeleteRequest"];
+			output: Schemas["UndeletedReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/webhooks": {
+		/** Lists the webhooks of a bucket by id. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			output: Schemas["WebhooksReply"];
+		};
+		/** Creates a webhook. The secret is returned only once. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["WebhookSettings"];
+			output: Schemas["WebhookCreatedView"];
+		};
+	};
+	"/api/buckets/{bucketName}/webhooks/{id}": {
+		/** Returns a webhook with its delivery statistics. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["WebhookReply"];
+		};
+		/** Updates the given settings of a webhook. */
+		PATCH: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			body: Schemas["WebhookSettings"];
+			output: Schemas["WebhookReply"];
+		};
+		/** Deletes a webhook and its queued events. */
+		DELETE: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["WebhookDeletedReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/webhooks/{id}/test": {
+		/** Sends a test event and returns the receiver's response. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["WebhookTestedView"];
+		};
+	};
+	"/api/buckets/{bucketName}/webhooks/{id}/dead-letters": {
+		/** Lists dead letters, oldest first. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+			};
+			output: Schemas["DeadLettersReply"];
+		};
+		/** Deletes all dead letters, or one. */
+		DELETE: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			query?: {
+				/** Id of the only affected event; default: all events. */
+				eventId?: string;
+			};
+			output: Schemas["DeadLettersForgottenView"];
+		};
+	};
+	"/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry": {
+		/** Redelivers all dead letters, or one. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+				/** Id of the resource. */
+				id: string;
+			};
+			query?: {
+				/** Id of the only affected event; default: all events. */
+				eventId?: string;
+			};
+			output: Schemas["DeadLettersRetriedView"];
+		};
+	};
+	"/api/jobs": {
+		/** Lists active jobs and those finished in the last 7 days, newest first. */
+		GET: {
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+			};
+			output: Schemas["JobsReply"];
+		};
+		/** Starts a background job and returns immediately. */
+		POST: {
+			body: Schemas["JobRequest"];
+			output: Schemas["JobReply"];
+		};
+	};
+	"/api/jobs/{id}": {
+		/** Returns the state and progress of a job. */
+		GET: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["JobReply"];
+		};
+		/** Cancels a job; completed work is kept. */
+		DELETE: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["JobReply"];
+		};
+	};
+	"/api/audit": {
+		/** Lists audit log entries, newest first. */
+		GET: {
+			query?: {
+				/** Only entries about this bucket. */
+				bucketName?: string;
+				/** Only actions with this prefix, such as `bucket.`. */
+				action?: string;
+				/** Only actions of this key, session or account, given by id, or by name of the key or account. */
+				actor?: string;
+				/** `nextCursor` of the previous page. */
+				before?: string;
+				/** Entries per page, 1 to 500; default 100. */
+				limit?: number;
+			};
+			output: Schemas["AuditView"];
+		};
+	};
+	"/api/storage": {
+		/** Returns disk usage and health of the store. Operators only. */
+		GET: {
+			output: Schemas["StorageReply"];
+		};
+	};
+	"/api/settings": {
+		/** Lists the effective server settings. Operators only. */
+		GET: {
+			output: Schemas["SettingsReply"];
+		};
+	};
+	"/api/recent-uploads": {
+		/** Lists the latest uploads to the buckets that the caller can list, newest first. */
+		GET: {
+			query?: {
+				/** Maximum number of uploads, 1 to 12; default 8. */
+				limit?: number;
+			};
+			output: Schemas["RecentUploadsReply"];
+		};
+	};
+	"/api/keys": {
+		/** Lists the account's API keys, including revoked ones; `q` filters by name or id. */
+		GET: {
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+				/** Up to 16 words. Selects entries whose names contain all words, or whose ids begin with them. */
+				q?: string;
+			};
+			output: Schemas["ApiKeysReply"];
+		};
+		/** Creates an API key. The key is returned only once. */
+		POST: {
+			body: Schemas["ApiKeySettings"];
+			output: Schemas["ApiKeyIssuedReply"];
+		};
+	};
+	"/api/keys/{id}": {
+		/** Revokes an API key with immediate effect. */
+		DELETE: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["ApiKeyReply"];
+		};
+	};
+	"/api/organisations": {
+		/** Lists the account's organisations; `q` filters by name or id. */
+		GET: {
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+				/** Up to 16 words. Selects entries whose names contain all words, or whose ids begin with them. */
+				q?: string;
+			};
+			output: Schemas["OrganisationsReply"];
+		};
+		/** Creates an organisation owned by the account. */
+		POST: {
+			body: Schemas["OrganisationSettings"];
+			output: Schemas["OrganisationReply"];
+		};
+	};
+	"/api/organisations/{id}": {
+		/** Returns an organisation. */
+		GET: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["OrganisationReply"];
+		};
+		/** Renames an organisation. */
+		PATCH: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			body: Schemas["OrganisationSettings"];
+			output: Schemas["OrganisationReply"];
+		};
+		/** Deletes an organisation that owns no buckets. */
+		DELETE: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["OrganisationDeletedReply"];
+		};
+	};
+	"/api/organisations/{id}/members": {
+		/** Lists the members of an organisation. */
+		GET: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["MembersReply"];
+		};
+		/** Invites an account to an organisation, or changes the role of a member. */
+		POST: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			body: Schemas["MemberSettings"];
+			output: Schemas["MembersReply"];
+		};
+		/** Removes a member, leaves the organisation, or withdraws an invitation. */
+		DELETE: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			query: {
+				/** Account id of the member. */
+				account: string;
+			};
+			output: Schemas["MembersReply"];
+		};
+	};
+	"/api/organisations/{id}/membership": {
+		/** Accepts an invitation to an organisation. */
+		POST: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["OrganisationReply"];
+		};
+		/** Declines an invitation to an organisation. */
+		DELETE: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["OrganisationDeclinedReply"];
+		};
+	};
+	"/api/account": {
+		/** Returns the caller's account. */
+		GET: {
+			output: Schemas["AccountReply"];
+		};
+		/** Renames the caller's account. */
+		PATCH: {
+			body: Schemas["OwnAccountSettings"];
+			output: Schemas["AccountReply"];
+		};
+	};
+	"/api/usage": {
+		/** Returns stored bytes and objects, per bucket and in total. */
+		GET: {
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+			};
+			output: Schemas["UsageReply"];
+		};
+	};
+	"/api/usage/history": {
+		/** Returns usage over time for one bucket, all accessible buckets, or (operators) the whole server. */
+		GET: {
+			query?: {
+				/** Interval of the points; default `hour`. */
+				step?: Schemas["Step"];
+				/** Bucket name; default: all accessible buckets or, for operators, the whole server. */
+				bucketName?: string;
+				/** RFC 3339 time in the first interval. Default: one hour, one day or 30 days ago. */
+				from?: string;
+				/** RFC 3339 time after the start of the last interval. Default: now. */
+				to?: string;
+			};
+			output: Schemas["HistoryReply"];
+		};
+	};
+	"/api/accounts": {
+		/** Lists accounts; `q` filters by name or id. Operators only. */
+		GET: {
+			query?: {
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+				/** Up to 16 words. Selects entries whose names contain all words, or whose ids begin with them. */
+				q?: string;
+			};
+			output: Schemas["AccountsReply"];
+		};
+		/** Creates an account. Operators only. */
+		POST: {
+			body: Schemas["NewAccountSettings"];
+			output: Schemas["AccountReply"];
+		};
+	};
+	"/api/accounts/sweep": {
+		/** Runs the fair-use sweep. Operators only. */
+		POST: {
+			output: Schemas["SweepReportView"];
+		};
+	};
+	"/api/accounts/{id}": {
+		/** Returns an account. Operators only. */
+		GET: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["AccountReply"];
+		};
+		/** Updates the given settings of an account. Operators only. */
+		PATCH: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			body: Schemas["AccountSettings"];
+			output: Schemas["AccountReply"];
+		};
+	};
+	"/api/accounts/{id}/invitations": {
+		/** Creates an invitation link for setting the account's password. Operators only. */
+		POST: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["InvitationReply"];
+		};
+	};
+	"/{bucket}/": {
+		/** Uploads the files of a multipart form to a path, or into a folder if the path ends with `/`. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+			};
+			query?: {
+				/** Whether to replace an existing file; otherwise the new file gets an unused name. */
+				overwrite?: Schemas["Flag"];
+				/** Whether to name the file by a random UUID, with its extension. */
+				randomizeName?: Schemas["Flag"];
+				/** Whether to create thumbnails of images; default: the setting of the bucket. */
+				thumbnail?: Schemas["Flag"];
+			};
+			body: FormData;
+			output: Schemas["UploadReply"];
+		};
+	};
+	"/{bucket}": {
+		/** Uploads the files of a multipart form to a path, or into a folder if the path ends with `/`. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucket: string;
+			};
+			query?: {
+				/** Whether to replace an existing file; otherwise the new file gets an unused name. */
+				overwrite?: Schemas["Flag"];
+				/** Whether to name the file by a random UUID, with its extension. */
+				randomizeName?: Schemas["Flag"];
+				/** Whether to create thumbnails of images; default: the setting of the bucket. */
+				thumbnail?: Schemas["Flag"];
+			};
+			body: FormData;
+			output: Schemas["UploadReply"];
+		};
+	};
+}
+/**
+ * Code of an error: one of the server's, or of the client. `network_error`: no complete response; `timeout`: no
+ * response in time; `invalid_response`: a response that is not the server's, such as the error page of a proxy.
+ */
+type ErrorCode = Schemas["ApiError"]["code"] | "network_error" | "timeout" | "invalid_response";
+/** Values of a {@link TrugError}. */
+interface ErrorDetails {
+	status: number;
+	code: ErrorCode;
+	parameter?: string;
+	retryAfter?: number;
+	requestId?: string;
+	cause?: unknown;
+}
+/** Failed request. */
+declare class TrugError extends Error {
+	/** HTTP status; 0 without a response. */
+	readonly status: number;
+	readonly code: ErrorCode;
+	/** Name of the invalid parameter or field. */
+	readonly parameter?: string;
+	/** Seconds after which the request may be repeated. */
+	readonly retryAfter?: number;
+	/** ID of the request, as in the server's log. */
+	readonly requestId?: string;
+	constructor(message: string, details: ErrorDetails);
+	/** Whether the same request may succeed later: status 429 or 503, or no response. */
+	get isRetryable(): boolean;
+}
+/** Returns the error of a response. */
+declare function errorOf(response: Response): Promise<TrugError>;
+/** Options of a client. */
+interface Options {
+	/** URL of the server, such as `https://files.example.org`. */
+	url: string;
+	/** API key. Without one, pages of the server itself use their session. */
+	key?: string;
+	/** Replacement of the global `fetch`. In browsers it disables progress within a request. */
+	fetch?: typeof fetch;
+	/** Maximum number of repetitions of a request, by default 5. */
+	retries?: number;
+	/** Time limit of a response in milliseconds, by default 60,000. Uploads have none. */
+	timeoutMs?: number;
+}
+/** Options of every call. */
+interface Call {
+	/** Aborts the call, which then throws the reason of the signal. */
+	signal?: AbortSignal;
+}
+/** Request of the client. */
+interface Outgoing extends Call {
+	method: string;
+	url: string;
+	headers?: Record<string, string>;
+	body?: Blob | FormData | string;
+	/** Whether repeating it changes nothing, by default for every method but POST. */
+	isRepeatable?: boolean;
+	/** Receives the number of body bytes sent so far. The body is a Blob, and the time limit does not apply. */
+	onSent?: (bytes: number) => void;
+}
+/** Server, and how to send requests to it. */
+declare class Connection {
+	#private;
+	/** URL of the server, without a final slash. */
+	readonly url: string;
+	readonly retries: number;
+	constructor(options: Options);
+	/** Sends a request, with repetitions, and returns what is read from its response. */
+	send<T>(request: Outgoing, read: (response: Response) => T | Promise<T>): Promise<T>;
+	/** Sends a request once. */
+	sendOnce<T>(request: Outgoing, read: (response: Response) => T | Promise<T>): Promise<T>;
+	/**
+	 * Waits before a repetition: as long as the server requests, or longer each time.
+	 *
+	 * @throws TrugError the given one, after the last repetition, or if the server requests to wait for too long.
+	 */
+	pause(error: TrugError, attempt: number, signal?: AbortSignal): Promise<void>;
+}
+/** Duration: seconds, or a number with a unit, such as `15m`. */
+type Duration = number | `${number}${"s" | "m" | "h" | "d"}`;
+/** Returns a duration in whole seconds. @throws TypeError for other texts. */
+declare function secondsOf(duration: Duration | undefined): number | undefined;
+/** Content of an upload. A stream is read into memory first, since its length must be known. */
+type Body = Blob | ArrayBuffer | Uint8Array | ReadableStream<Uint8Array> | string;
+/** Progress of an upload. */
+interface Progress {
+	/** Bytes that were handed to the connection, including those of earlier calls that a resumed upload has. */
+	sentBytes: number;
+	totalBytes: number;
+	/** Part that is sent, 0 to 1. */
+	ratio: number;
+	/** Average speed of this call. */
+	bytesPerSecond: number;
+}
+/** Options of every upload. */
+interface UploadEvents extends Call {
+	onProgress?(progress: Progress): void;
+}
+/** Options of an upload. */
+interface UploadOptions extends UploadEvents {
+	/** Replaces an existing file; otherwise the new one gets a free name, such as `a (1).png`. */
+	overwrite?: boolean;
+	/** Names the file by a random UUID, with its extension. */
+	randomizeName?: boolean;
+	/** Whether to create a thumbnail of an image; by default the setting of the bucket. */
+	thumbnail?: boolean;
+	/** Media type; by default that of the `Blob`. The server detects known formats from their content. */
+	contentType?: string;
+	/** When to send the file in resumable pieces: over 16 MiB (`auto`, the default), always or never. */
+	resume?: "auto" | "always" | "never";
+	/** Storage of unfinished uploads of a `File`, by default `localStorage` where there is one. */
+	storage?: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+}
+/** Stored file. A resumable upload reports its name, key, URLs and size only. */
+type Uploaded = Pick<Schemas["UploadedFile"], "name" | "key" | "url" | "thumbnailUrl" | "size"> & Partial<Schemas["UploadedFile"]>;
+/** Destination of a file in a bucket. */
+interface Target {
+	bucket: string;
+	/** Path of the file, or of a folder if it is empty or ends in `/`. */
+	path: string;
+}
+/** File of an upload: its content, and its name at the client. */
+interface Source {
+	blob: Blob;
+	name: string;
+}
+/** Returns the content with its name: that of the `File`, the given one, or `file`. */
+declare function sourceOf(body: Body, name?: string): Promise<Source>;
+/** Uploads a file to a path, or into a folder, by a form. */
+declare function uploadForm(connection: Connection, target: Target, source: Source, options: UploadOptions): Promise<Uploaded>;
+/** Posts a form with a file. Repeating it changes nothing if it replaces the file. */
+declare function postForm(connection: Connection, url: string, { blob, name }: Source, options: UploadOptions, isRepeatable?: boolean): Promise<Uploaded>;
+/** Returns a function that reports progress, given the bytes of the file sent so far. It reports each number once. */
+declare function reporter(totalBytes: number, startBytes: number, { onProgress }: UploadEvents): (bytes: number) => void;
+/** Options of an image variant. Images are never enlarged. */
+interface Transform {
+	/** Maximum width in pixels, 1 and above. */
+	width?: number;
+	/** Maximum height in pixels, 1 and above. */
+	height?: number;
+	/** With both sides: inside the box (`contain`, `scale-down`), cropped (`cover`) or stretched (`fill`). */
+	fit?: "contain" | "scale-down" | "cover" | "fill";
+	/** Output format; `auto` selects AVIF, WebP or the stored format by the `Accept` header. */
+	format?: "auto" | "avif" | "webp" | "jpg" | "png" | "gif";
+	/** 1 to 100. */
+	quality?: number;
+	/** Factor of `width` and `height`, above 0, at most 10. */
+	dpr?: number;
+}
+/** Options of a URL: a transform, and `download` to save the file under its own or the given name. */
+type UrlOptions = Transform & {
+	download?: boolean | string;
+};
+/** Query parameters; those that are absent, `null` or `undefined` are omitted. */
+type QueryValues = Record<string, string | number | boolean | null | undefined>;
+/**
+ * Encodes a path, segment by segment.
+ *
+ * @throws TrugError `bad_path` for a segment `.` or `..`: a URL parser would resolve it to another path.
+ */
+declare function encodePath(path: string): string;
+/** Returns a URL with further query parameters. */
+declare function withQuery(url: string, values: QueryValues): string;
+/** Returns the URL with its options. Options other than those of {@link UrlOptions} are dropped. */
+declare function withOptions(url: string, { width, height, fit, format, quality, dpr, download }?: UrlOptions): string;
+/** Returns the `srcset` of a file for these widths in pixels. */
+declare function srcsetOf(url: string, widths: number[], transform: Transform): string;
+type BucketInfo = Schemas["BucketView"];
+type BucketSettings = Schemas["BucketSettings"];
+type SearchPage = Schemas["SearchReply"];
+/** Location of a moved, copied or restored file. */
+type ObjectLocation = Omit<Schemas["MovedReply"], "success">;
+/** One-time upload token. */
+type Token = Pick<Schemas["TokenReply"], "url" | "token" | "expiresIn" | "expiresAt">;
+/** URL that reads one file of a private bucket without a key. */
+type SignedUrl = Omit<Schemas["DownloadLinkReply"], "success">;
+/** File of a list. */
+interface FileEntry {
+	type: "file";
+	key: string;
+	size: number;
+	lastModified: string;
+	etag: string;
+}
+/** Folder of a list; `key` ends in `/`. */
+interface FolderEntry {
+	type: "folder";
+	key: string;
+}
+/** Result of one file of {@link Bucket.uploadMany}. */
+type FileResult = {
+	file: File;
+	ok: true;
+	result: Uploaded;
+} | {
+	file: File;
+	ok: false;
+	error: TrugError;
+};
+/** What to do if the destination exists; by default 409 `already_exists`. */
+type ConflictOptions = Call & {
+	onConflict?: Schemas["OnConflict"];
+};
+/** Attributes of `<picture>`. */
+interface Picture {
+	sources: {
+		type: string;
+		srcset: string;
+		sizes: string;
+	}[];
+	img: {
+		src: string;
+		srcset: string;
+		sizes: string;
+		alt: string;
+	};
+}
+type SignOptions = Call & UrlOptions & {
+	expiresIn?: Duration;
+};
+/** Bucket of a server. Created by `Trug.bucket`, without a request. */
+declare class Bucket {
+	#private;
+	readonly name: string;
+	constructor(connection: Connection, name: string);
+	/**
+	 * Uploads a file to a path, or under its own name into a folder, if the path is empty or ends in `/`. Content without
+	 * a name is called `file` there. A request that fails by 429, 503 or a lost connection is repeated, unless the server
+	 * may already have stored the file and `overwrite` is not set.
+	 */
+	upload(path: string, file: Body, options?: UploadOptions): Promise<Uploaded>;
+	/**
+	 * Uploads files into a folder, three at once by default. Files that fail are in the results; `onProgress` has the sum
+	 * of all files.
+	 */
+	uploadMany(folder: string, files: Iterable<File>, options?: UploadOptions & {
+		concurrency?: number;
+		onFile?(result: FileResult): void;
+	}): Promise<FileResult[]>;
+	/** Reads a file, or an image variant of it. `range` has the first and the last byte, counted from 0. */
+	download(path: string, options?: Call & Transform & {
+		range?: [first: number, last?: number];
+	}): Promise<Response>;
+	/** Lists files by key; with `delimiter`, the folders and files of one level. `limit` bounds the number of entries. */
+	list(options: Call & {
+		prefix?: string;
+		delimiter: "/";
+		limit?: number;
+	}): AsyncIterableIterator<FileEntry | FolderEntry>;
+	list(options?: Call & {
+		prefix?: string;
+		limit?: number;
+	}): AsyncIterableIterator<FileEntry>;
+	/** Searches files and folders by name, tolerating typing errors. `limit` is 1 to 1,000, by default 20. */
+	search(q: string, options?: Call & {
+		parent?: string;
+		limit?: number;
+		offset?: number;
+	}): Promise<SearchPage>;
+	/** Moves or renames a file. */
+	move(from: string, to: string, options?: ConflictOptions): Promise<ObjectLocation>;
+	/** Copies a file. */
+	copy(from: string, to: string, options?: ConflictOptions): Promise<ObjectLocation>;
+	/**
+	 * Deletes files, and the content of folders: paths that end in `/`. Files that do not exist are not counted. Many
+	 * paths are deleted one by one: an error leaves some of them.
+	 */
+	delete(paths: string | string[], call?: Call): Promise<{
+		deletedCount: number;
+	}>;
+	/** Restores the newest deleted version of a file, or the one with this `lsn`. */
+	restore(path: string, options?: ConflictOptions & {
+		lsn?: number;
+	}): Promise<Omit<Schemas["UndeletedReply"], "success">>;
+	/**
+	 * Creates a token for one upload without a key, into a folder (final `/`) or to one path. `expiresIn` is up to an
+	 * hour, the default; longer times mean an hour.
+	 */
+	uploadToken(path: string, options?: Call & {
+		expiresIn?: Duration;
+		overwrite?: boolean;
+		randomizeName?: boolean;
+		thumbnail?: boolean;
+	}): Promise<Token>;
+	/**
+	 * Creates a URL that reads one file of a private bucket without a key, as an image variant where options are given.
+	 * `expiresIn` is up to a week, by default an hour.
+	 */
+	signedUrl(path: string, options?: SignOptions): Promise<SignedUrl>;
+	/** Creates such URLs for many files, in the order of the paths. Files that fail have an `error` instead. */
+	signedUrls(paths: string[], options?: SignOptions): Promise<(({
+		path: string;
+		error?: undefined;
+	} & SignedUrl) | {
+		path: string;
+		error: TrugError;
+	})[]>;
+	/** Returns the settings of the bucket, after the given change. */
+	settings(change?: BucketSettings, { signal }?: Call): Promise<BucketInfo>;
+	/** Returns the URL of a file, without a request. */
+	url(path: string, options?: UrlOptions): string;
+	/** Returns a `srcset` of image variants with these widths in pixels. */
+	srcset(path: string, options: {
+		widths: number[];
+	} & Omit<Transform, "width">): string;
+	/** Returns attributes of `<picture>`: AVIF and WebP sources, and the stored or given format for `<img>`. */
+	picture(path: string, options: {
+		widths: number[];
+		sizes?: string;
+		alt?: string;
+	} & Omit<Transform, "width">): Picture;
+}
+/** Methods of a path. */
+type Method<P extends keyof Paths> = keyof Paths[P] & string;
+/** Parameters of an operation: `path`, `query` and `body`, as far as it has them. */
+type Input<P extends keyof Paths, M extends keyof Paths[P]> = Omit<Paths[P][M], "output"> & Call;
+/** JSON response of an operation. */
+type Output<P extends keyof Paths, M extends keyof Paths[P]> = Paths[P][M] extends {
+	output: infer O;
+} ? O : never;
+/** Parameters as an argument, which is optional if all of them are. */
+type InputArgument<I> = {} extends I ? [input?: I] : [input: I];
+/** Sends a request. `isRepeatable` marks a POST that changes nothing when it is repeated. */
+declare function requestApi<P extends keyof Paths, M extends Method<P>>(connection: Connection, method: M, path: P, input: Input<P, M>, isRepeatable?: boolean): Promise<Output<P, M>>;
+type Usage = Schemas["UsageReply"];
+/** Client of a server. */
+declare class Trug {
+	#private;
+	/** @throws TypeError if the URL is invalid. */
+	constructor(options: Options);
+	/** Returns a bucket, without a request. */
+	bucket(name: string): Bucket;
+	/** Lists the buckets of the account, by name. */
+	buckets({ signal }?: Call): AsyncIterableIterator<BucketInfo>;
+	/** Creates a bucket. A taken name is 409 `already_exists`. */
+	createBucket(name: string, settings?: Omit<Schemas["NewBucketSettings"], "bucketName">, { signal }?: Call): Promise<BucketInfo>;
+	/** Deletes a bucket. One with files is 409 `bucket_not_empty`, unless `force` is set. */
+	deleteBucket(name: string, { force, signal }?: Call & {
+		force?: boolean;
+	}): Promise<{
+		deletedCount: number;
+	}>;
+	/** Returns stored bytes and files of the account and its first 100 buckets, with their quotas. */
+	usage({ signal }?: Call): Promise<Usage>;
+	/**
+	 * Sends a request to any operation of the OpenAPI document with a JSON response, such as
+	 * `request("POST", "/api/jobs", { body })`. `{names}` of the path are given in `path`.
+	 */
+	request<P extends keyof Paths, M extends Method<P>>(method: M, path: P, ...[input]: InputArgument<Input<P, M>>): Promise<Output<P, M>>;
+	/**
+	 * Uploads a file to the URL of an upload token, without a key. A folder's token names the file `name`, by default as
+	 * the `File`. A request may be repeated, since the token stores one upload only: if the response of that was lost,
+	 * the error is 410 `token_used`.
+	 */
+	static uploadWithToken(url: string, file: Body, options?: UploadEvents & {
+		name?: string;
+	}): Promise<Uploaded>;
+}
+export { Trug };
+export type { Usage };
+export { Bucket };
+export type { BucketInfo, BucketSettings, ConflictOptions, FileEntry, FileResult, FolderEntry, ObjectLocation, Picture, SearchPage, SignedUrl, Token, };
+export { TrugError };
+export type { ErrorCode };
+export type { Call, Options };
+export type { Duration };
+export type { Input, Method, Output };
+export type { Paths, Schemas };
+export type { Body, Progress, Uploaded, UploadEvents, UploadOptions };
+export type { Transform, UrlOptions };
+export {};
