@@ -6,6 +6,7 @@ pub mod api_keys;
 mod asset;
 pub mod audit;
 pub mod buckets;
+pub mod client_module;
 pub mod dashboard;
 pub mod delete;
 pub mod deleted_versions;

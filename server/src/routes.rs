@@ -27,10 +27,10 @@ use usage::operation::Operation;
 
 use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::{
-    account, accounts, api_keys, audit, buckets, dashboard, delete, deleted_versions, docs,
-    download_links, health, integrations, jobs, list, metrics, moves, organisations, presign,
-    presigned_put, recent_uploads, search, server_settings, sessions, set_up, shared_links,
-    shared_pages, storage, tus, usage_history, usage_report, webhooks, zips,
+    account, accounts, api_keys, audit, buckets, client_module, dashboard, delete,
+    deleted_versions, docs, download_links, health, integrations, jobs, list, metrics, moves,
+    organisations, presign, presigned_put, recent_uploads, search, server_settings, sessions,
+    set_up, shared_links, shared_pages, storage, tus, usage_history, usage_report, webhooks, zips,
 };
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -262,6 +262,9 @@ routes! { ROUTES documented as EndpointsDocument;
     Get "/-/assets/{version}/{name}" Open Dashboard dashboard::asset;
     Get "/-/openapi.json" Open Docs docs::openapi;
     Get "/-/docs" Open Docs docs::page;
+    Get "/-/client.js" Open Docs client_module::script;
+    Get "/-/client/{version}/client.js" Open Docs client_module::versioned_script;
+    Get "/-/client.d.ts" Open Docs client_module::types;
     // Pages of shared links, for clients without an account.
     Get "/-/s/{token}" Open Deliver shared_pages::page;
     Post "/-/s/{token}/unlock" Open Other shared_pages::unlock;

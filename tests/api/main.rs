@@ -10,6 +10,7 @@ mod accounts;
 mod audit;
 mod auth;
 mod buckets;
+mod client_module;
 mod clients;
 mod compression;
 mod connections;

@@ -17,6 +17,9 @@ use protocol::error::ApiError;
 use protocol::preferences::names;
 use sha2::{Digest, Sha256};
 
+/// `Cache-Control` of a URL whose content never changes: a year, the customary maximum.
+pub(super) const FOREVER: &str = "public, max-age=31536000, immutable";
+
 /// Embedded file with its validators.
 pub(super) struct StaticAsset {
     content_type: &'static str,

@@ -19,7 +19,7 @@ use service::path_params::PathParam;
 use service::request_context::Path;
 use service::state::AppState;
 
-use super::asset::{StaticAsset, hash};
+use super::asset::{FOREVER, StaticAsset, hash};
 
 /// Page template with placeholders.
 const SHELL: &str = include_str!("../../assets/dashboard/shell.html");
@@ -129,8 +129,6 @@ const VIEWS: &[&str] = &[
     "webhooks",
 ];
 
-/// Immutable for a year, the customary maximum.
-const FOREVER: &str = "public, max-age=31536000, immutable";
 /// Prevents pages of other origins from loading the dashboard's resources.
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
