@@ -1,4 +1,4 @@
-//! The dashboard in a real browser.
+//! The dashboard in a real browser, and the tests of the JavaScript client (`client_package.rs`).
 //!
 //! Tests of every view, with a mouse, with the keyboard alone, for a screen reader, on a narrow screen, with a hundred
 //! thousand files, and with names and files that try to run scripts. Tests of sessions, also against pages of other
@@ -19,6 +19,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod client_package;
 mod past;
 mod servers;
 
