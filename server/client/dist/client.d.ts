@@ -59,7 +59,7 @@ interface Schemas {
 		/** Human-readable message. */
 		message: string;
 		/** Machine-readable error code. */
-		code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_expired" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password";
+		code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_ended" | "link_expired" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password" | "zip_too_large";
 		/** HTTP status code. */
 		status: number;
 		/** Request id, as in `X-Request-Id` and in the server log. */
@@ -195,6 +195,8 @@ interface Schemas {
 		thumbnails?: boolean;
 		/** Whether search engines may index the objects of a public bucket; true by default. */
 		index?: boolean;
+		/** Whether text-like files are delivered compressed to clients that accept it; true by default. */
+		compression?: boolean;
 	};
 	BucketUsageView: {
 		bucketName: string;
@@ -222,6 +224,8 @@ interface Schemas {
 		thumbnails: boolean;
 		/** Whether search engines may index the objects of a public bucket. */
 		index: boolean;
+		/** Whether text-like files are delivered compressed to clients that accept it. */
+		compression: boolean;
 		createdAt: string;
 		updatedAt: string;
 		objectCount: number;
@@ -473,6 +477,61 @@ interface Schemas {
 		to: string;
 		damageCount: number;
 	};
+	/** Presentation of the files. */
+	LinkLayout: "auto" | "gallery" | "list";
+	/** One shared link. */
+	LinkReply: {
+		success: boolean;
+		link: Schemas["LinkView"];
+	};
+	/** Settings of a shared link. */
+	LinkSettings: {
+		/** Title of the page; the name of its only file or folder if empty. */
+		title?: string;
+		message?: string;
+		layout?: Schemas["LinkLayout"];
+		/** Whether everything may be downloaded as a zip archive; default `true`. */
+		zip?: boolean;
+		/** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
+		expiresIn?: number | null;
+		/** Expiry instead of `expiresIn`. `null` for no expiry. */
+		expiresAt?: string | null;
+		/** Password of 4 to 128 characters; `null` for none. */
+		password?: string | null;
+		/** Maximum number of downloads, 1 to 1,000,000; `null` for no maximum. */
+		downloadsMax?: number | null;
+	};
+	/** State of a link, apart from the rights of its creator. */
+	LinkState: "active" | "expired" | "used_up" | "ended" | "blocked";
+	/** Shared link. */
+	LinkView: {
+		id: string;
+		/** URL of the page, which is secret. */
+		url: string;
+		bucketName: string;
+		paths: Array<string>;
+		title: string;
+		message: string;
+		layout: Schemas["LinkLayout"];
+		zip: boolean;
+		expiresAt?: string | null;
+		hasPassword: boolean;
+		downloadsMax?: number | null;
+		/** Number of downloads of a file or archive. */
+		downloadCount: number;
+		state: Schemas["LinkState"];
+		/** Name of the account that created the link. */
+		createdBy: string;
+		createdAt: string;
+		updatedAt: string;
+	};
+	/** Shared links. */
+	LinksReply: {
+		success: boolean;
+		/** Links, newest first. */
+		links: Array<Schemas["LinkView"]>;
+		nextCursor?: string | null;
+	};
 	/** Page of objects. `Contents` and `CommonPrefixes` are always present, even if empty. */
 	ListReply: {
 		success: boolean;
@@ -554,9 +613,31 @@ interface Schemas {
 		thumbnails?: boolean;
 		/** Whether search engines may index the objects of a public bucket; true by default. */
 		index?: boolean;
+		/** Whether text-like files are delivered compressed to clients that accept it; true by default. */
+		compression?: boolean;
 		bucketName: string;
 		type?: null | "standard" | "phone";
 		organisation?: null | string;
+	};
+	/** Shared link to create. */
+	NewLinkRequest: {
+		/** Title of the page; the name of its only file or folder if empty. */
+		title?: string;
+		message?: string;
+		layout?: Schemas["LinkLayout"];
+		/** Whether everything may be downloaded as a zip archive; default `true`. */
+		zip?: boolean;
+		/** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
+		expiresIn?: number | null;
+		/** Expiry instead of `expiresIn`. `null` for no expiry. */
+		expiresAt?: string | null;
+		/** Password of 4 to 128 characters; `null` for none. */
+		password?: string | null;
+		/** Maximum number of downloads, 1 to 1,000,000; `null` for no maximum. */
+		downloadsMax?: number | null;
+	} & {
+		/** Files, and folders, which end in `/`; an empty path is the whole bucket. Fixed after creation. */
+		paths: Array<string>;
 	};
 	/** Deleted or replaced version of a file. */
 	NoncurrentVersionView: {
@@ -1001,6 +1082,24 @@ interface Schemas {
 		success: boolean;
 		webhooks: Array<Schemas["WebhookView"]>;
 	};
+	/** Prepared zip archive. */
+	ZipReply: {
+		success: boolean;
+		/** URL of the archive, which needs no credential. */
+		url: string;
+		/** Number of files. */
+		files: number;
+		/** Bytes of the files. */
+		bytes: number;
+		expiresAt: string;
+	};
+	/** Selection of files for a zip archive. */
+	ZipRequest: {
+		/** Files, and folders, which end in `/`. */
+		paths: Array<string>;
+		/** File name of the archive. */
+		name?: string | null;
+	};
 }
 /** Operations of the HTTP API, by path and method. */
 interface Paths {
@@ -1240,6 +1339,17 @@ interface Paths {
 			output: Schemas["DownloadLinkReply"];
 		};
 	};
+	"/api/buckets/{bucketName}/zips": {
+		/** Prepares a zip archive of selected files and folders. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["ZipRequest"];
+			output: Schemas["ZipReply"];
+		};
+	};
 	"/api/buckets/{bucketName}/deleted": {
 		/** Lists deleted and replaced versions that can be restored: recent deletions first, then older ones by path. */
 		GET: {
@@ -1379,6 +1489,76 @@ interface Paths {
 				eventId?: string;
 			};
 			output: Schemas["DeadLettersRetriedView"];
+		};
+	};
+	"/api/buckets/{bucketName}/links": {
+		/** Lists the shared links of a bucket, newest first. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			query?: {
+				/** Only links in this state. */
+				state?: Schemas["LinkState"];
+				/** Only links that include this file. */
+				path?: string;
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+			};
+			output: Schemas["LinksReply"];
+		};
+		/** Creates a link to a page with files and folders. */
+		POST: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			body: Schemas["NewLinkRequest"];
+			output: Schemas["LinkReply"];
+		};
+	};
+	"/api/links": {
+		/** Lists the caller's shared links of all buckets, newest first. */
+		GET: {
+			query?: {
+				/** Only links in this state. */
+				state?: Schemas["LinkState"];
+				/** Entries per page. */
+				limit?: number;
+				/** `nextCursor` of the previous page. */
+				cursor?: string;
+			};
+			output: Schemas["LinksReply"];
+		};
+	};
+	"/api/links/{id}": {
+		/** Returns a shared link. */
+		GET: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["LinkReply"];
+		};
+		/** Updates the given settings of a shared link. */
+		PATCH: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			body: Schemas["LinkSettings"];
+			output: Schemas["LinkReply"];
+		};
+		/** Ends a shared link: everyone who has it loses access at once. */
+		DELETE: {
+			path: {
+				/** Id of the resource. */
+				id: string;
+			};
+			output: Schemas["LinkReply"];
 		};
 	};
 	"/api/jobs": {
@@ -1794,6 +1974,46 @@ declare class Connection {
 type Duration = number | `${number}${"s" | "m" | "h" | "d"}`;
 /** Returns a duration in whole seconds. @throws TypeError for other texts. */
 declare function secondsOf(duration: Duration | undefined): number | undefined;
+type Link = Schemas["LinkView"];
+type LinkState = Schemas["LinkState"];
+/** Settings of a shared link; `null` for no expiry, password or maximum. */
+type LinkSettings = Omit<Schemas["LinkSettings"], "expiresIn" | "expiresAt"> & {
+	/** Lifetime from now, 60 seconds to ten years; by default 7 days. */
+	expiresIn?: Duration | null;
+	/** Expiry instead of `expiresIn`. */
+	expiresAt?: Date | string | null;
+};
+/** Shared link to create: files, and folders, which end in `/`. */
+type NewLink = LinkSettings & {
+	paths: string[];
+};
+/** Shared links of the account, in all buckets. */
+declare class Links {
+	#private;
+	constructor(connection: Connection);
+	/** Lists links, newest first. */
+	list({ state, signal }?: Call & {
+		state?: LinkState;
+	}): AsyncIterableIterator<Link>;
+	/** Returns a link. */
+	get(id: string, { signal }?: Call): Promise<Link>;
+	/** Changes settings of a link. An ended one is 409 `link_ended`. */
+	edit(id: string, change: LinkSettings, { signal }?: Call): Promise<Link>;
+	/** Ends a link: everyone who has it loses access at once. */
+	end(id: string, { signal }?: Call): Promise<void>;
+}
+/** Shared links of a bucket. */
+declare class BucketLinks {
+	#private;
+	constructor(connection: Connection, bucketName: string);
+	/** Creates a link to a page with files and folders. */
+	create({ paths, ...settings }: NewLink, { signal }?: Call): Promise<Link>;
+	/** Lists links, newest first: all, or those that include a file. */
+	list(options?: Call & {
+		state?: LinkState;
+		path?: string;
+	}): AsyncIterableIterator<Link>;
+}
 /** Content of an upload. A stream is read into memory first, since its length must be known. */
 type Body = Blob | ArrayBuffer | Uint8Array | ReadableStream<Uint8Array> | string;
 /** Progress of an upload. */
@@ -1888,6 +2108,8 @@ type ObjectLocation = Omit<Schemas["MovedReply"], "success">;
 type Token = Pick<Schemas["TokenReply"], "url" | "token" | "expiresIn" | "expiresAt">;
 /** URL that reads one file of a private bucket without a key. */
 type SignedUrl = Omit<Schemas["DownloadLinkReply"], "success">;
+/** Zip archive that can be downloaded: URL, number and bytes of its files. */
+type Archive = Omit<Schemas["ZipReply"], "success">;
 /** File of a list. */
 interface FileEntry {
 	type: "file";
@@ -1936,6 +2158,8 @@ type SignOptions = Call & UrlOptions & {
 declare class Bucket {
 	#private;
 	readonly name: string;
+	/** Shared links of the bucket. */
+	readonly links: BucketLinks;
 	constructor(connection: Connection, name: string);
 	/**
 	 * Uploads a file to a path, or under its own name into a folder, if the path is empty or ends in `/`. Content without
@@ -2009,6 +2233,13 @@ declare class Bucket {
 		path: string;
 		error: TrugError;
 	})[]>;
+	/**
+	 * Prepares a zip archive of files and folders (final `/`), up to 10,000 paths. Its URL needs no key and works for 5
+	 * minutes.
+	 */
+	zip(paths: string[], { name, signal }?: Call & {
+		name?: string;
+	}): Promise<Archive>;
 	/** Returns the settings of the bucket, after the given change. */
 	settings(change?: BucketSettings, { signal }?: Call): Promise<BucketInfo>;
 	/** Returns the URL of a file, without a request. */
@@ -2040,6 +2271,8 @@ type Usage = Schemas["UsageReply"];
 /** Client of a server. */
 declare class Trug {
 	#private;
+	/** Shared links of the account, in all buckets. */
+	readonly links: Links;
 	/** @throws TypeError if the URL is invalid. */
 	constructor(options: Options);
 	/** Returns a bucket, without a request. */
@@ -2073,11 +2306,13 @@ declare class Trug {
 export { Trug };
 export type { Usage };
 export { Bucket };
-export type { BucketInfo, BucketSettings, ConflictOptions, FileEntry, FileResult, FolderEntry, ObjectLocation, Picture, SearchPage, SignedUrl, Token, };
+export type { Archive, BucketInfo, BucketSettings, ConflictOptions, FileEntry, FileResult, FolderEntry, ObjectLocation, Picture, SearchPage, SignedUrl, Token, };
 export { TrugError };
 export type { ErrorCode };
 export type { Call, Options };
 export type { Duration };
+export { BucketLinks, Links };
+export type { Link, LinkSettings, LinkState, NewLink };
 export type { Input, Method, Output };
 export type { Paths, Schemas };
 export type { Body, Progress, Uploaded, UploadEvents, UploadOptions };

@@ -114,6 +114,60 @@ function requestApi(connection, method, path, input, isRepeatable) {
 		: { body: body };
 	return connection.send({ method, url, signal, isRepeatable, ...request }, (response) => response.json());
 }
+class Links {
+	#connection;
+	constructor(connection) {
+		this.#connection = connection;
+	}
+	async *list({ state, signal } = {}) {
+		let cursor;
+		do {
+			const page = await requestApi(this.#connection, "GET", "/api/links", { query: { state, cursor }, signal });
+			yield* page.links;
+			cursor = page.nextCursor ?? undefined;
+		} while (cursor !== undefined);
+	}
+	async get(id, { signal } = {}) {
+		return (await requestApi(this.#connection, "GET", "/api/links/{id}", { path: { id }, signal })).link;
+	}
+	async edit(id, change, { signal } = {}) {
+		const input = { path: { id }, body: withTimes(change), signal };
+		return (await requestApi(this.#connection, "PATCH", "/api/links/{id}", input)).link;
+	}
+	async end(id, { signal } = {}) {
+		await requestApi(this.#connection, "DELETE", "/api/links/{id}", { path: { id }, signal });
+	}
+}
+class BucketLinks {
+	#connection;
+	#bucketName;
+	constructor(connection, bucketName) {
+		this.#connection = connection;
+		this.#bucketName = bucketName;
+	}
+	async create({ paths, ...settings }, { signal } = {}) {
+		const input = { path: { bucketName: this.#bucketName }, body: { paths, ...withTimes(settings) }, signal };
+		return (await requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/links", input)).link;
+	}
+	async *list(options = {}) {
+		const { signal, ...filter } = options;
+		const path = { bucketName: this.#bucketName };
+		let cursor;
+		do {
+			const input = { path, query: { ...filter, cursor }, signal };
+			const page = await requestApi(this.#connection, "GET", "/api/buckets/{bucketName}/links", input);
+			yield* page.links;
+			cursor = page.nextCursor ?? undefined;
+		} while (cursor !== undefined);
+	}
+}
+function withTimes({ expiresIn, expiresAt, ...rest }) {
+	return {
+		...rest,
+		...(expiresIn !== undefined && { expiresIn: expiresIn === null ? null : secondsOf(expiresIn) }),
+		...(expiresAt !== undefined && { expiresAt: expiresAt instanceof Date ? expiresAt.toISOString() : expiresAt }),
+	};
+}
 async function sourceOf(body, name) {
 	const { name: ownName } = body;
 	const stream = body instanceof ReadableStream ? await new Response(body).blob() : body;
@@ -290,10 +344,12 @@ const RESUMABLE_BYTES = 16 * 1_024 * 1_024;
 const LANES = 6;
 class Bucket {
 	name;
+	links;
 	#connection;
 	constructor(connection, name) {
 		this.#connection = connection;
 		this.name = name;
+		this.links = new BucketLinks(connection, name);
 	}
 	async upload(path, file, options = {}) {
 		const source = await sourceOf(file, path.split("/").at(-1));
@@ -393,6 +449,10 @@ class Bucket {
 				return { path, error };
 			}
 		});
+	}
+	zip(paths, { name, signal } = {}) {
+		const input = { path: { bucketName: this.name }, body: { paths, name }, signal };
+		return requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/zips", input, true);
 	}
 	async settings(change, { signal } = {}) {
 		const path = { bucketName: this.name };
@@ -598,9 +658,11 @@ function sleep(ms, signal) {
 	});
 }
 class Trug {
+	links;
 	#connection;
 	constructor(options) {
 		this.#connection = new Connection(options);
+		this.links = new Links(this.#connection);
 	}
 	bucket(name) {
 		return new Bucket(this.#connection, name);
@@ -637,3 +699,4 @@ class Trug {
 export { Trug };
 export { Bucket };
 export { TrugError };
+export { BucketLinks, Links };

@@ -7,6 +7,7 @@ import { secondsOf } from "./durations.ts";
 import type { Duration } from "./durations.ts";
 import { TrugError } from "./errors.ts";
 import { inLanes } from "./lanes.ts";
+import { BucketLinks } from "./links.ts";
 import { requestApi } from "./request.ts";
 import type { Schemas } from "./types.gen.ts";
 import { uploadResumable } from "./tus.ts";
@@ -24,6 +25,8 @@ export type ObjectLocation = Omit<Schemas["MovedReply"], "success">;
 export type Token = Pick<Schemas["TokenReply"], "url" | "token" | "expiresIn" | "expiresAt">;
 /** URL that reads one file of a private bucket without a key. */
 export type SignedUrl = Omit<Schemas["DownloadLinkReply"], "success">;
+/** Zip archive that can be downloaded: URL, number and bytes of its files. */
+export type Archive = Omit<Schemas["ZipReply"], "success">;
 /** File of a list. */
 export interface FileEntry {
   type: "file";
@@ -56,11 +59,14 @@ const LANES = 6;
 /** Bucket of a server. Created by `Trug.bucket`, without a request. */
 export class Bucket {
   readonly name: string;
+  /** Shared links of the bucket. */
+  readonly links: BucketLinks;
   readonly #connection: Connection;
 
   constructor(connection: Connection, name: string) {
     this.#connection = connection;
     this.name = name;
+    this.links = new BucketLinks(connection, name);
   }
 
   /**
@@ -225,6 +231,15 @@ export class Bucket {
         return { path, error };
       }
     });
+  }
+
+  /**
+   * Prepares a zip archive of files and folders (final `/`), up to 10,000 paths. Its URL needs no key and works for 5
+   * minutes.
+   */
+  zip(paths: string[], { name, signal }: Call & { name?: string } = {}): Promise<Archive> {
+    const input = { path: { bucketName: this.name }, body: { paths, name }, signal };
+    return requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/zips", input, true);
   }
 
   /** Returns the settings of the bucket, after the given change. */

@@ -6,6 +6,7 @@ export { Trug } from "./trug.ts";
 export type { Usage } from "./trug.ts";
 export { Bucket } from "./bucket.ts";
 export type {
+  Archive,
   BucketInfo,
   BucketSettings,
   ConflictOptions,
@@ -22,6 +23,8 @@ export { TrugError } from "./errors.ts";
 export type { ErrorCode } from "./errors.ts";
 export type { Call, Options } from "./connection.ts";
 export type { Duration } from "./durations.ts";
+export { BucketLinks, Links } from "./links.ts";
+export type { Link, LinkSettings, LinkState, NewLink } from "./links.ts";
 export type { Input, Method, Output } from "./request.ts";
 export type { Paths, Schemas } from "./types.gen.ts";
 export type { Body, Progress, Uploaded, UploadEvents, UploadOptions } from "./uploads.ts";

@@ -7,6 +7,7 @@ import { Bucket } from "./bucket.ts";
 import type { BucketInfo } from "./bucket.ts";
 import { Connection } from "./connection.ts";
 import type { Call, Options } from "./connection.ts";
+import { Links } from "./links.ts";
 import { requestApi } from "./request.ts";
 import type { Input, InputArgument, Method, Output } from "./request.ts";
 import type { Paths, Schemas } from "./types.gen.ts";
@@ -17,11 +18,14 @@ export type Usage = Schemas["UsageReply"];
 
 /** Client of a server. */
 export class Trug {
+  /** Shared links of the account, in all buckets. */
+  readonly links: Links;
   readonly #connection: Connection;
 
   /** @throws TypeError if the URL is invalid. */
   constructor(options: Options) {
     this.#connection = new Connection(options);
+    this.links = new Links(this.#connection);
   }
 
   /** Returns a bucket, without a request. */

@@ -1,0 +1,95 @@
+// Shared links: pages with files for people without an account.
+//
+// Guarantees: times are accepted as `Date`, durations with units. Non-goals: the pages.
+
+import type { Call, Connection } from "./connection.ts";
+import { secondsOf } from "./durations.ts";
+import type { Duration } from "./durations.ts";
+import { requestApi } from "./request.ts";
+import type { Schemas } from "./types.gen.ts";
+
+export type Link = Schemas["LinkView"];
+export type LinkState = Schemas["LinkState"];
+/** Settings of a shared link; `null` for no expiry, password or maximum. */
+export type LinkSettings = Omit<Schemas["LinkSettings"], "expiresIn" | "expiresAt"> & {
+  /** Lifetime from now, 60 seconds to ten years; by default 7 days. */
+  expiresIn?: Duration | null;
+  /** Expiry instead of `expiresIn`. */
+  expiresAt?: Date | string | null;
+};
+/** Shared link to create: files, and folders, which end in `/`. */
+export type NewLink = LinkSettings & { paths: string[] };
+
+/** Shared links of the account, in all buckets. */
+export class Links {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Lists links, newest first. */
+  async *list({ state, signal }: Call & { state?: LinkState } = {}): AsyncIterableIterator<Link> {
+    let cursor: string | undefined;
+    do {
+      const page = await requestApi(this.#connection, "GET", "/api/links", { query: { state, cursor }, signal });
+      yield* page.links;
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  /** Returns a link. */
+  async get(id: string, { signal }: Call = {}): Promise<Link> {
+    return (await requestApi(this.#connection, "GET", "/api/links/{id}", { path: { id }, signal })).link;
+  }
+
+  /** Changes settings of a link. An ended one is 409 `link_ended`. */
+  async edit(id: string, change: LinkSettings, { signal }: Call = {}): Promise<Link> {
+    const input = { path: { id }, body: withTimes(change), signal };
+    return (await requestApi(this.#connection, "PATCH", "/api/links/{id}", input)).link;
+  }
+
+  /** Ends a link: everyone who has it loses access at once. */
+  async end(id: string, { signal }: Call = {}): Promise<void> {
+    await requestApi(this.#connection, "DELETE", "/api/links/{id}", { path: { id }, signal });
+  }
+}
+
+/** Shared links of a bucket. */
+export class BucketLinks {
+  readonly #connection: Connection;
+  readonly #bucketName: string;
+
+  constructor(connection: Connection, bucketName: string) {
+    this.#connection = connection;
+    this.#bucketName = bucketName;
+  }
+
+  /** Creates a link to a page with files and folders. */
+  async create({ paths, ...settings }: NewLink, { signal }: Call = {}): Promise<Link> {
+    const input = { path: { bucketName: this.#bucketName }, body: { paths, ...withTimes(settings) }, signal };
+    return (await requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/links", input)).link;
+  }
+
+  /** Lists links, newest first: all, or those that include a file. */
+  async *list(options: Call & { state?: LinkState; path?: string } = {}): AsyncIterableIterator<Link> {
+    const { signal, ...filter } = options;
+    const path = { bucketName: this.#bucketName };
+    let cursor: string | undefined;
+    do {
+      const input = { path, query: { ...filter, cursor }, signal };
+      const page = await requestApi(this.#connection, "GET", "/api/buckets/{bucketName}/links", input);
+      yield* page.links;
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+}
+
+/** Returns settings with times as the server reads them. */
+function withTimes({ expiresIn, expiresAt, ...rest }: LinkSettings): Schemas["LinkSettings"] {
+  return {
+    ...rest,
+    ...(expiresIn !== undefined && { expiresIn: expiresIn === null ? null : secondsOf(expiresIn) }),
+    ...(expiresAt !== undefined && { expiresAt: expiresAt instanceof Date ? expiresAt.toISOString() : expiresAt }),
+  };
+}
