@@ -15,6 +15,7 @@ pub mod admin;
 pub mod control;
 mod damage_log;
 pub mod dispatch;
+mod embedded;
 pub mod handlers;
 pub mod limits;
 pub mod management;

@@ -71,7 +71,7 @@ struct Document;
 
 /// Returns the committed document.
 pub fn document() -> &'static str {
-    docs::DOCUMENT
+    &docs::DOCUMENT
 }
 
 /// Generates the document in its committed form: JSON with a line end.

@@ -99,7 +99,7 @@ async fn link_of_a_file_shows_it() {
     check_page(&page, 200, &image);
     let (_, path) = create(&client, json!({"paths": ["a/p.png", "a/1.txt", "a/b/"]})).await;
     let page = world.anonymous().get(&path).await;
-    for says in ["3 files", "p.png", "1.txt", "<bdi>b/</bdi>", "width=400"] {
+    for says in ["3 items", "p.png", "1.txt", "<bdi>b/</bdi>", "width=400"] {
         check_page(&page, 200, says);
     }
     client.delete("/secret/a/p.png").await.check_done();

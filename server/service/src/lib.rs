@@ -9,6 +9,7 @@
 //! delivery         locate, decide, body
 //! variants         plan, cache, render
 //! zip              archives of folders and selections
+//! link_access      rights and passwords of shared links
 //! job_services     what background jobs need of the above
 //! replies          JSON of responses
 //! ```

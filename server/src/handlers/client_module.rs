@@ -12,9 +12,10 @@ use protocol::response_headers::allow_any_origin;
 use service::request_context::Path;
 
 use super::asset::{FOREVER, StaticAsset, hash};
+use crate::embedded::{EmbeddedText, embedded};
 
-const SCRIPT: &str = include_str!("../../client/dist/client.js");
-const TYPES: &str = include_str!("../../client/dist/client.d.ts");
+const SCRIPT: EmbeddedText = embedded!("client/dist/client.js");
+const TYPES: EmbeddedText = embedded!("client/dist/client.d.ts");
 /// URL of the types, for Deno and editors.
 const TYPES_HEADER: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-typescript-types"), HeaderValue::from_static("/-/client.d.ts"));
@@ -24,13 +25,13 @@ const ANY_ORIGIN_MAY_EMBED: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("cross-origin"),
 );
 
-static VERSION: LazyLock<String> = LazyLock::new(|| hash(&[SCRIPT.as_bytes()]));
+static VERSION: LazyLock<String> = LazyLock::new(|| hash(&[SCRIPT.text().as_bytes()]));
 static SCRIPT_ASSET: LazyLock<StaticAsset> = LazyLock::new(|| {
     let headers = [TYPES_HEADER, ANY_ORIGIN_MAY_EMBED];
-    StaticAsset::new(SCRIPT, "text/javascript; charset=utf-8", headers)
+    StaticAsset::new(SCRIPT.text(), "text/javascript; charset=utf-8", headers)
 });
 static TYPES_ASSET: LazyLock<StaticAsset> = LazyLock::new(|| {
-    StaticAsset::new(TYPES, "application/typescript; charset=utf-8", [ANY_ORIGIN_MAY_EMBED])
+    StaticAsset::new(TYPES.text(), "application/typescript; charset=utf-8", [ANY_ORIGIN_MAY_EMBED])
 });
 
 fn respond(

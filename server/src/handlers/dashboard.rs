@@ -20,19 +20,20 @@ use service::request_context::Path;
 use service::state::AppState;
 
 use super::asset::{FOREVER, StaticAsset, hash};
+use crate::embedded::{EmbeddedText, embedded};
 
 /// Page template with placeholders.
 const SHELL: &str = include_str!("../../assets/dashboard/shell.html");
 
-/// Lists names and texts of files of the dashboard's folder.
+/// Lists names and contents of files of the dashboard's folder.
 macro_rules! files {
     ($($name:literal,)*) => {
-        &[$(($name, include_str!(concat!("../../assets/dashboard/", $name)))),*]
+        &[$(($name, embedded!("assets/dashboard/", $name))),*]
     };
 }
 
 /// Modules of the file views, which the page preloads. A test compares both tables with the folder.
-const FIRST: &[(&str, &str)] = files![
+const FIRST: &[(&str, EmbeddedText)] = files![
     "actions.mjs",
     "address.mjs",
     "api.mjs",
@@ -58,7 +59,6 @@ const FIRST: &[(&str, &str)] = files![
     "rows.mjs",
     "search.mjs",
     "selection.mjs",
-    "share.mjs",
     "shortcuts.mjs",
     "style.css",
     "text.mjs",
@@ -69,7 +69,7 @@ const FIRST: &[(&str, &str)] = files![
 ];
 
 /// Modules of the other views, which are imported when one of them is opened.
-const LATER: &[(&str, &str)] = files![
+const LATER: &[(&str, EmbeddedText)] = files![
     "account.mjs",
     "accounts.mjs",
     "audit.mjs",
@@ -99,6 +99,7 @@ const LATER: &[(&str, &str)] = files![
     "series.mjs",
     "server.mjs",
     "settings.mjs",
+    "share.mjs",
     "sizes.mjs",
     "snippet.mjs",
     "storage.mjs",
@@ -142,16 +143,17 @@ struct AssetBundle {
 }
 
 static BUNDLE: LazyLock<AssetBundle> = LazyLock::new(|| {
-    let files = || FIRST.iter().chain(LATER);
-    let texts = files().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]);
+    let files = FIRST.iter().chain(LATER).map(|(name, file)| (*name, file.text()));
+    let files: Vec<(&str, String)> = files.collect();
+    let texts = files.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]);
     let version = hash(&texts.collect::<Vec<_>>());
-    let assets = files().map(|(name, text)| {
+    let assets = files.into_iter().map(|(name, text)| {
         let headers = [
             (header::CACHE_CONTROL, HeaderValue::from_static(FOREVER)),
             (RESOURCE_POLICY, SAME_ORIGIN),
         ];
-        let text = if name.ends_with(".mjs") { bare(text) } else { (*text).to_owned() };
-        (*name, StaticAsset::new(text, content_type(name), headers))
+        let text = if name.ends_with(".mjs") { bare(&text) } else { text };
+        (name, StaticAsset::new(text, content_type(name), headers))
     });
     // Preloaded in parallel, instead of one after the other as imports resolve.
     let modules = FIRST.iter().filter(|(name, _)| name.ends_with(".mjs")).map(|(name, _)| {
@@ -319,7 +321,7 @@ mod tests {
     fn module_template_literals_are_single_line() {
         let files = FIRST.iter().chain(LATER);
         for (name, text) in files.filter(|(name, _)| name.ends_with(".mjs")) {
-            for (at, line) in text.lines().enumerate() {
+            for (at, line) in text.text().lines().enumerate() {
                 let is_even = line.matches('`').count() % 2 == 0;
                 assert!(is_even || line.trim_start().starts_with(['/', '*']), "{name}:{}", at + 1);
             }

@@ -14,16 +14,17 @@ use protocol::response_headers::allow_any_origin;
 use sha2::{Digest, Sha256};
 
 use super::asset::StaticAsset;
+use crate::embedded::embedded;
 
 /// Committed OpenAPI document. A test compares it with the code.
-pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
+pub(crate) static DOCUMENT: LazyLock<String> = LazyLock::new(|| embedded!("openapi.json").text());
 const PAGE: &str = include_str!("../../assets/docs/page.html");
 const STYLE: &str = include_str!("../../assets/docs/style.css");
 const SCRIPT: &str = include_str!("../../assets/docs/script.mjs");
 
 static DOCUMENT_ASSET: LazyLock<StaticAsset> = LazyLock::new(|| {
     let policy = HeaderValue::from_static("default-src 'none'; sandbox");
-    asset(DOCUMENT.to_owned(), "application/json", policy)
+    asset(DOCUMENT.clone(), "application/json", policy)
 });
 
 static PAGE_ASSET: LazyLock<StaticAsset> = LazyLock::new(|| {

@@ -462,7 +462,7 @@ impl OpenLink {
         match &link.paths[..] {
             _ if !link.title.is_empty() => link.title.clone(),
             [only] => name(only),
-            several => format!("{} files", several.len()),
+            several => format!("{} items", several.len()),
         }
     }
 

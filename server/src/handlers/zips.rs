@@ -4,6 +4,8 @@
 //! Guarantees: an archive has only files that its caller may list and read at the time of the download. Non-goals:
 //! entries, and transfer (`service::zip`).
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
@@ -26,7 +28,6 @@ use service::replies::Success;
 use service::request_context::{Path, RoutedContext};
 use service::state::AppState;
 use service::zip::{ZipDownload, zip_contents, zip_response};
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 const EXTENSION: &str = ".zip";
@@ -82,10 +83,11 @@ pub async fn folder(
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let prefix = query.string(&["prefix"])?.unwrap_or_default();
-    let paths = vec![PathInBucket::parse(&prefix)?];
-    if let PathInBucket::File(_) = &paths[..][0] {
+    let folder = PathInBucket::parse(&prefix)?;
+    if let PathInBucket::File(_) = folder {
         return Err(ApiError::bad_parameter("prefix", "must be a folder, which ends in \"/\""));
     }
+    let paths = vec![folder];
     let bucket = readable_bucket(&app, &caller, &name, &paths)?;
     let file_name = archive_name(query.string(&["name"])?, &bucket, &paths);
     let contents = zip_contents(&app, name, paths).await?;
