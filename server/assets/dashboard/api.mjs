@@ -227,6 +227,9 @@ export const cancelJob = (id) => call("DELETE", `/api/jobs/${encodeURIComponent(
 /** A URL for one upload without a key. @param {string} bucketName @param {string} path */
 export const uploadLink = (bucketName, path) => call("GET", `/api/presigned-url${query({ bucketName, path })}`);
 
+/** The headers of a file, uncompressed: browsers request no compression together with a range, and servers ignore one of an unknown unit. @param {string} bucketName @param {string} key @param {RequestInit} options */
+export const headOf = (bucketName, key, options) => load("HEAD", fileAddress(bucketName, key), { ...options, headers: { Range: "none=0-" } });
+
 /** Whether a file has the name. @param {string} bucketName @param {string} key @param {AbortSignal} [signal] */
 export async function exists(bucketName, key, signal) {
   const answer = await send("HEAD", fileAddress(bucketName, key), { signal, cache: "no-store" });

@@ -1,7 +1,7 @@
 // Uploads whose response was lost, by a broken connection or an aborted request: checks whether the server stored them.
 
 import { fileAddress } from "./address.mjs";
-import { load } from "./api.mjs";
+import { headOf, load } from "./api.mjs";
 
 /** Time after which the server has finished an aborted request. */
 const SETTLED_MS = 500;
@@ -36,7 +36,7 @@ export async function storedAs(item, signal) {
 /** @param {string} bucket @param {string} key @param {AbortSignal} signal */
 async function sizeOf(bucket, key, signal) {
   try {
-    const head = await load("HEAD", fileAddress(bucket, key), { signal, cache: "no-store" });
+    const head = await headOf(bucket, key, { signal, cache: "no-store" });
     return Number(head.headers.get("Content-Length"));
   } catch (/** @type {any} */ error) {
     // No file can have an invalid name.

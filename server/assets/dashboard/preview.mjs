@@ -2,7 +2,7 @@
 // anything else. Content is displayed as its type or as text, and never run.
 
 import { fileAddress, nameOf } from "./address.mjs";
-import { explain, isGone, load } from "./api.mjs";
+import { explain, headOf, isGone, load } from "./api.mjs";
 import { download } from "./actions.mjs";
 import { chooseForm, copyLinks } from "./copy.mjs";
 import { fill, make, set } from "./dom.mjs";
@@ -86,7 +86,7 @@ export class Preview {
     this.stage.className = "stage";
     this.stage.focus();
     try {
-      const head = await load("HEAD", fileAddress(this.bucket, key), { signal });
+      const head = await headOf(this.bucket, key, { signal });
       const type = head.headers.get("Content-Type") ?? "";
       const size = Number(head.headers.get("Content-Length")) || 0;
       this.version = head.headers.get("ETag") ?? "";
