@@ -5,8 +5,7 @@ use std::process::Command;
 
 use axum::body::Body;
 use catalog::{Access, Scope};
-use engine::{Batch, PutOptions};
-use fuzz::model::{body, commit, name, stage};
+use fuzz::model::body;
 use http::{Method, Response};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -282,13 +281,8 @@ async fn concurrent_zips_are_bounded() {
 
 /// Stores this many small files in a folder.
 fn put_many(world: &World, count: usize) {
-    let staged = stage(&world.store, b"x").unwrap();
-    let numbers: Vec<usize> = (0..count).collect();
-    for numbers in numbers.chunks(1_000) {
-        let batch = numbers.iter().fold(Batch::new(), |batch, number| {
-            let key = name(&format!("many/{number:06}"));
-            batch.put(key, staged.clone(), PutOptions::default())
-        });
-        commit(&world.store, batch).unwrap();
+    let keys: Vec<String> = (0..count).map(|number| format!("many/{number:06}")).collect();
+    for keys in keys.chunks(1_000) {
+        put_all(&world.store, &keys.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }

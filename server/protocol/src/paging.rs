@@ -1,7 +1,11 @@
-//! Pages of in-memory lists: `limit` and `cursor`.
+//! Pages of in-memory lists: `limit` and `cursor`; text of the cursors of folder listings.
 //!
 //! A cursor is the name of the last record of a page. Guarantees: a record that exists throughout is on exactly one
-//! page. Non-goals: listings of files.
+//! page. Non-goals: the listings of files themselves.
+
+use engine::listing::FolderCursor;
+use engine::name::NameError;
+use engine::{FolderKey, ObjectKey};
 
 use crate::error::ApiError;
 use crate::limits;
@@ -59,6 +63,22 @@ impl PageRequest {
         let page: Vec<T> = rest.by_ref().take(self.limit).collect();
         let cursor = rest.next().and_then(|_| page.last()).map(|last| name(last).to_owned());
         (page, cursor)
+    }
+}
+
+/// Parses the cursor of a folder listing: its last entry, of which a folder ends in `/`.
+pub fn parse_folder_cursor(entry: &str) -> Result<FolderCursor, NameError> {
+    match FolderKey::parse(entry) {
+        Ok(folder) => Ok(FolderCursor::AfterFolder(folder)),
+        Err(_) => ObjectKey::parse(entry).map(FolderCursor::AfterFile),
+    }
+}
+
+/// Returns the text of such a cursor.
+pub fn folder_cursor_text(cursor: &FolderCursor) -> String {
+    match cursor {
+        FolderCursor::AfterFolder(folder) => folder.to_string(),
+        FolderCursor::AfterFile(key) => key.to_string(),
     }
 }
 

@@ -197,7 +197,8 @@ const ALLOW_PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-allow-private-network");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
-const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+/// Header that keeps search engines from indexing a response.
+pub const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 fn shared_headers(delivery: &DeliveryContext<'_>, headers: &mut HeaderMap) {
     let mut put = |name: HeaderName, value: &'static str| {

@@ -1,10 +1,16 @@
 //! Times in responses: RFC 3339, UTC, with milliseconds.
 
+use jiff::Timestamp;
+
 /// Formats a time for responses: `2026-01-31T12:00:00.000Z`.
 pub fn iso_time(unix_ms: u64) -> String {
+    timestamp(unix_ms).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// Returns a time of the clock as a timestamp; the latest one for times beyond it.
+pub fn timestamp(unix_ms: u64) -> Timestamp {
     let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
-    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

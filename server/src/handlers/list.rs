@@ -7,10 +7,11 @@ use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catalog::Scope;
-use engine::listing::{FolderCursor, KeyGroupPage, KeyGrouping};
-use engine::{BucketName, FolderKey, ObjectKey, Store};
+use engine::listing::{KeyGroupPage, KeyGrouping};
+use engine::{BucketName, FolderKey, Store};
 use protocol::error::ApiError;
 use protocol::object_path::{normalize, parse_bucket_name};
+use protocol::paging::{folder_cursor_text, parse_folder_cursor};
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use service::auth::Caller;
@@ -149,17 +150,9 @@ impl Listing {
             return Ok(store.list_key_groups(&self.bucket, grouping, after, limit)?);
         }
         let folder = FolderKey::parse(&self.prefix).map_err(ApiError::bad_path)?;
-        // The last character of the item decides whether it is a folder.
-        let after = after.map(|item| match FolderKey::parse(item) {
-            Ok(folder) => Ok(FolderCursor::AfterFolder(folder)),
-            Err(_) => ObjectKey::parse(item).map(FolderCursor::AfterFile),
-        });
-        let after = after.transpose().map_err(|_| bad_cursor())?;
+        let after = after.map(parse_folder_cursor).transpose().map_err(|_| bad_cursor())?;
         let page = store.list_folder(&self.bucket, &folder, after.as_ref(), limit)?;
-        let next = page.next.map(|next| match next {
-            FolderCursor::AfterFolder(folder) => folder.to_string(),
-            FolderCursor::AfterFile(key) => key.to_string(),
-        });
+        let next = page.next.as_ref().map(folder_cursor_text);
         let groups = page.folders.iter().map(ToString::to_string).collect();
         Ok(KeyGroupPage { groups, objects: page.files, next })
     }

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: requests ignore API keys and sessions; an unknown link and one that was deleted get the same response;
 //! of a link that cannot be opened nothing is shown; a file is served only if the link names it, or a folder above it;
-//! with a maximum of downloads, no more than these send a file. Non-goals: creation of links.
+//! a link with a maximum of downloads sends at most that many files. Non-goals: creation of links.
 //!
 //! A download is a GET of a file or an archive, without a range or with one from the first byte. Of a limited link
 //! every GET of a file is one, so that ranges have no effect; previews of images are not downloads.
@@ -15,7 +15,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use catalog::{Bucket, LinkLayout, LinkSecret, LinkState, Password, SharedLink, SharedLinkId};
-use engine::listing::FolderCursor;
 use engine::{FolderKey, Object, ObjectKey, ObjectName, Store};
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -24,9 +23,11 @@ use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::file_name::sanitize;
 use protocol::object_path::PathInBucket;
+use protocol::paging::{folder_cursor_text, parse_folder_cursor};
 use protocol::query::Query;
 use protocol::request_body::{BodyLimits, RequestBody};
 use protocol::reserved_paths::LINK_PATH;
+use protocol::response_headers::ROBOTS_TAG;
 use service::delivery::deliver_shared;
 use service::link_access::{is_unlocked, shared_bucket, unlock_cookie};
 use service::path_params::{FilePath, UrlToken};
@@ -39,7 +40,6 @@ use usage::task::blocking;
 use self::html::{Frame, Listing, Notice, file_page, is_image, listing_page, locked_page};
 use crate::limits::LINK_PAGE_ENTRIES;
 
-const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 /// Maximum side of previews of a link with a maximum of downloads, in pixels.
 const LIMITED_PREVIEW_SIDE_MAX: u32 = 1_024;
@@ -134,9 +134,9 @@ async fn page_of(
             true => open.link.title.clone(),
             false => name.key.file_name().to_owned(),
         };
-        let frame = open.frame(app, &title);
+        let frame = open.frame(app, title);
         let is_limited = open.link.downloads_max.is_some();
-        return Ok(file_page(&frame.as_ref(), &file, only_file.is_some(), is_limited));
+        return Ok(file_page(&frame, &file, only_file.is_some(), is_limited));
     }
     let folder = query.string(&["path"])?;
     let after = query.string(&["after"])?;
@@ -147,9 +147,9 @@ async fn page_of(
         LinkLayout::Gallery => true,
         LinkLayout::List => false,
     };
-    let frame = open.frame(app, &open.title());
+    let frame = open.frame(app, open.title());
     Ok(listing_page(
-        &frame.as_ref(),
+        &frame,
         &Listing {
             folder: folder.as_deref(),
             folders: &entries.folders,
@@ -403,25 +403,6 @@ fn is_whole_or_start(response: &Response) -> bool {
     }
 }
 
-/// Owned form of a [`Frame`].
-struct OwnedFrame<'a> {
-    open: &'a OpenLink,
-    title: String,
-    host: String,
-}
-
-impl OwnedFrame<'_> {
-    fn as_ref(&self) -> Frame<'_> {
-        Frame {
-            path: &self.open.path,
-            title: &self.title,
-            message: &self.open.link.message,
-            expires_ms: self.open.link.expires_ms,
-            host: &self.host,
-        }
-    }
-}
-
 /// Entries of a page.
 #[derive(Default)]
 struct Entries {
@@ -447,9 +428,14 @@ impl OpenLink {
         }
     }
 
-    fn frame<'a>(&'a self, app: &AppState, title: &str) -> OwnedFrame<'a> {
-        let host = app.public_url.host().unwrap_or_default();
-        OwnedFrame { open: self, title: title.to_owned(), host }
+    fn frame(&self, app: &AppState, title: String) -> Frame<'_> {
+        Frame {
+            path: &self.path,
+            title,
+            message: &self.link.message,
+            expires_ms: self.link.expires_ms,
+            host: app.public_url.host().unwrap_or_default(),
+        }
     }
 
     /// Returns the title of the link: by default, the name of its only file or folder.
@@ -508,16 +494,9 @@ fn folder_entries(
     folder: &FolderKey,
     after: Option<&str>,
 ) -> Result<Entries, ApiError> {
-    let after = after.map(|last| match FolderKey::parse(last) {
-        Ok(folder) => Ok(FolderCursor::AfterFolder(folder)),
-        Err(_) => ObjectKey::parse(last).map(FolderCursor::AfterFile),
-    });
-    let after = after.transpose().map_err(ApiError::bad_path)?;
+    let after = after.map(parse_folder_cursor).transpose().map_err(ApiError::bad_path)?;
     let page = store.list_folder(bucket, folder, after.as_ref(), LINK_PAGE_ENTRIES)?;
-    let next = page.next.map(|next| match next {
-        FolderCursor::AfterFolder(folder) => folder.to_string(),
-        FolderCursor::AfterFile(key) => key.to_string(),
-    });
+    let next = page.next.as_ref().map(folder_cursor_text);
     let folders = page.folders.iter().map(|it| (it.last_segment().to_owned(), it.to_string()));
     let is_shown = |file: &Object| !file.is_derived() && !file.name().key.is_folder_marker();
     Ok(Entries {

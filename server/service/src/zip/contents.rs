@@ -31,8 +31,7 @@ pub(super) struct ZipEntry {
 impl ZipEntry {
     /// Returns the header of the entry.
     pub(super) fn header(&self, root_bytes: usize, crc32: u32) -> EntryHeader<'_> {
-        let key = self.object.name().key.as_str();
-        let name = self.name.as_deref().unwrap_or(key.get(root_bytes..).unwrap_or(key));
+        let name = self.name.as_deref().unwrap_or(path_below(&self.object, root_bytes));
         EntryHeader {
             name,
             bytes: self.object.bytes(),
@@ -78,12 +77,10 @@ impl ZipContents {
     }
 
     fn new(objects: Vec<Object>, root_bytes: usize) -> Self {
-        let path =
-            |object: &Object| object.name().key.as_str().get(root_bytes..).map(str::to_owned);
         let mut names = EntryNames::default();
-        objects.iter().filter_map(path).for_each(|path| names.reserve_folders(&path));
+        objects.iter().for_each(|object| names.reserve_folders(path_below(object, root_bytes)));
         let named = objects.into_iter().map(|object| {
-            let name = path(&object).and_then(|path| names.assign(&path));
+            let name = names.assign(path_below(&object, root_bytes));
             ZipEntry { object, name }
         });
         let entries: Vec<_> = named.collect();
@@ -115,6 +112,12 @@ impl ZipContents {
     pub(super) fn into_entries(self) -> (Vec<ZipEntry>, usize) {
         (self.entries, self.root_bytes)
     }
+}
+
+/// Returns the path of an object below the root of the archive.
+fn path_below(object: &Object, root_bytes: usize) -> &str {
+    let key = object.name().key.as_str();
+    key.get(root_bytes..).unwrap_or(key)
 }
 
 /// Adds the files of a folder.

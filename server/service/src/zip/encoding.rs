@@ -8,8 +8,8 @@
 //! Non-goals: which names are valid, and the content.
 
 use bytes::BufMut;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use protocol::time_format::timestamp;
 
 /// Header fields of an entry.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +148,7 @@ fn zip64_bytes(numbers: &[u64]) -> u16 {
 
 /// Returns date and time of MS-DOS in UTC: from 1980 to 2107, in steps of two seconds.
 fn dos_time(unix_ms: u64) -> (u16, u16) {
-    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC);
+    let time = timestamp(unix_ms).to_zoned(TimeZone::UTC);
     let bits = |number: i8, shift: u32| u16::from(number.unsigned_abs()) << shift;
     match time.year() {
         ..1980 => (bits(1, 5) | 1, 0),

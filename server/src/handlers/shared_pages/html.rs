@@ -13,15 +13,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use engine::Object;
 use http::StatusCode;
-use http::header::{self, HeaderName, HeaderValue};
-use jiff::Timestamp;
+use http::header::{self, HeaderValue};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::content_type::essence;
 use protocol::public_url::escaped_key;
+use protocol::response_headers::ROBOTS_TAG;
+use protocol::time_format::timestamp;
 use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("../../../assets/shared/style.css");
-const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// Policy that allows only this style: other files of the origin are user uploads.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
@@ -48,10 +48,10 @@ pub(super) enum Notice {
 pub(super) struct Frame<'a> {
     /// Path of the page.
     pub path: &'a str,
-    pub title: &'a str,
+    pub title: String,
     pub message: &'a str,
     pub expires_ms: Option<u64>,
-    pub host: &'a str,
+    pub host: String,
 }
 
 /// Files of a link, or of a folder of it.
@@ -186,7 +186,7 @@ pub(super) fn listing_page(frame: &Frame<'_>, listing: &Listing<'_>) -> Response
         }
         (foot(frame))
     };
-    respond(StatusCode::OK, frame.title, &body)
+    respond(StatusCode::OK, &frame.title, &body)
 }
 
 /// Returns the page with one file. Of a link with a maximum of downloads only images are shown.
@@ -218,7 +218,7 @@ pub(super) fn file_page(
         p { bdi { (name) } }
         (foot(frame))
     };
-    respond(StatusCode::OK, frame.title, &body)
+    respond(StatusCode::OK, &frame.title, &body)
 }
 
 /// Returns whether a file is shown as an image.
@@ -229,8 +229,8 @@ pub(super) fn is_image(file: &Object) -> bool {
 
 fn head(frame: &Frame<'_>, facts: &str, action: Markup) -> Markup {
     let until = frame.expires_ms.map(|at_ms| format!("until {}", date(at_ms)));
-    let facts: Vec<_> = [facts.to_owned(), until.unwrap_or_default()].into();
-    let facts: Vec<_> = facts.into_iter().filter(|it| !it.is_empty()).collect();
+    let facts = Some(facts).filter(|it| !it.is_empty()).into_iter().chain(until.as_deref());
+    let facts: Vec<_> = facts.collect();
     html! {
         header {
             div { h1 { bdi { (frame.title) } } p { (facts.join(" · ")) } }
@@ -274,9 +274,7 @@ fn size(bytes: u64) -> String {
 }
 
 fn date(unix_ms: u64) -> String {
-    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX);
-    time.strftime("%-d %b %Y, %H:%M UTC").to_string()
+    timestamp(unix_ms).strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
 fn respond(status: StatusCode, title: &str, body: &Markup) -> Response {
