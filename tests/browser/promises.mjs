@@ -230,6 +230,7 @@ export const tests = {
     await store("photos", "brought/b.txt", "b");
     await store("photos", "brought/c.txt", "c");
     await page.keyboard.press("r");
+    await shows(page, ["a.txt", "b.txt", "c.txt"]);
     await focused(page, "a.txt");
     await page.keyboard.press("Control+a");
     const archive = page.waitForEvent("download");
