@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod list;
 pub mod metrics;
 pub mod moves;
+pub mod object_metadata;
 pub mod organisations;
 pub mod presign;
 pub mod presigned_put;

@@ -9,6 +9,8 @@ mod audit_view;
 mod backup;
 mod compaction;
 mod folder_stats;
+mod lifecycle;
+mod object_change;
 mod objects;
 mod reply;
 mod settings;
@@ -41,6 +43,8 @@ pub use self::compaction::{
     CandidateView, CompactedView, CompactionParams, RefusedSegmentView, SelectionView, StepView,
 };
 pub use self::folder_stats::subfolders_view;
+pub use self::lifecycle::{LifecycleRequest, LifecycleRuleView, LifecycleRulesView};
+pub use self::object_change::ObjectEdit;
 pub use self::objects::{
     Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,
     ObjectsView, PresignedView, UsageView,
@@ -177,6 +181,7 @@ pub enum AdminRequest {
         id: String,
     },
     Webhook(WebhookRequest),
+    Lifecycle(LifecycleRequest),
     Object(ObjectRequest),
     Stats {
         /// Whether each segment is listed.
@@ -442,6 +447,7 @@ pub fn execute(
             Ok(AdminResponse::ApiKey(api_key_view(catalog, &*catalog.api_keys().revoke(&id)?)))
         }
         AdminRequest::Webhook(request) => webhook_requests::execute(catalog, request),
+        AdminRequest::Lifecycle(request) => lifecycle::execute(catalog, request),
         AdminRequest::Object(request) => objects::execute(store, catalog, request, watch),
         AdminRequest::Stats { segments } => {
             Ok(AdminResponse::Stats(Box::new(stats::stats(store, catalog, segments)?)))

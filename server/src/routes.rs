@@ -29,8 +29,9 @@ use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, client_module, dashboard, delete,
     deleted_versions, docs, download_links, health, integrations, jobs, list, metrics, moves,
-    organisations, presign, presigned_put, recent_uploads, search, server_settings, sessions,
-    set_up, shared_links, shared_pages, storage, tus, usage_history, usage_report, webhooks, zips,
+    object_metadata, organisations, presign, presigned_put, recent_uploads, search,
+    server_settings, sessions, set_up, shared_links, shared_pages, storage, tus, usage_history,
+    usage_report, webhooks, zips,
 };
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -206,6 +207,8 @@ routes! { ROUTES documented as EndpointsDocument;
     Post "/api/buckets/{bucketName}/move" Management Manage moves::move_one;
     Post "/api/buckets/{bucketName}/copy" Management Manage moves::copy_one;
     Post "/api/buckets/{bucketName}/download-links" Management Presign download_links::create;
+    Get "/api/buckets/{bucketName}/object" Management Manage object_metadata::show;
+    Patch "/api/buckets/{bucketName}/object" Management Manage object_metadata::edit;
     Get "/api/buckets/{bucketName}/zip" Management Deliver zips::folder;
     Post "/api/buckets/{bucketName}/zips" Management Manage zips::prepare;
     Get "/api/buckets/{bucketName}/deleted" Management Manage deleted_versions::list;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use catalog::{Catalog, CatalogError};
 use jobs::fair_use::sweep;
+use jobs::run_expiry;
 use jobs::scheduler::run_scheduler;
 use jobs::webhooks::run_sender;
 use service::state::AppState;
@@ -39,6 +40,7 @@ impl BackgroundTasks {
         tasks.spawn(run_sender(state.jobs.clone()));
         tasks.spawn(keep_dead_letters(catalog.clone()));
         tasks.spawn(keep_traffic(catalog.clone()));
+        tasks.spawn(run_expiry(state.jobs.clone()));
         tasks.spawn(run_scheduler(state.jobs.clone(), Arc::new(state.clone())));
         tasks.spawn(state.variants.clone().run_eviction());
         if state.config().fair_use_sweep {

@@ -63,6 +63,13 @@ const SECTIONS: &[Section] = &[
     },
     section("Integrations", &[200, 200, 200]),
     section("Buckets", &[200; 6]),
+    section("Object metadata", &[200, 200]),
+    // Fields of other rules; values.
+    Section {
+        absent: &["expireAt", "file_not_found"],
+        like: &["Upload", "Buckets"],
+        ..section("Expiry", &[200, 200])
+    },
     section("Moves and copies", &[200; 3]),
     // Values, not names.
     Section {

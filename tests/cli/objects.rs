@@ -237,3 +237,62 @@ fn truncated_content_is_not_stored() {
     folder.run(&["stat", "photos/cut.txt"]).check_failure(1, "cut.txt");
     server.stop();
 }
+
+#[test]
+fn set_changes_metadata_and_expiry_but_not_the_content() {
+    with_and_without_server(|folder| {
+        folder.done(&["cp", &local(folder, "a.txt", b"content"), "photos/"]);
+        let before = folder.json(&["stat", "photos/a.txt"]);
+        let meta = ["--meta", "camera=X100", "--meta", "by=ann"];
+        let set = ["set", "photos/a.txt", "--type", "text/markdown", "--expires", "1d"];
+        let after = folder.json(&[&set[..], &meta].concat());
+        for field in ["etag", "createdAt", "lastModified", "bytes"] {
+            assert_eq!(after[field], before[field], "{field}");
+        }
+        assert_eq!(after["contentType"], "text/markdown");
+        assert_eq!(after["metadata"], serde_json::json!({"camera": "X100", "by": "ann"}));
+        assert!(after["expiresAt"].is_string());
+        let set = ["set", "photos/a.txt", "--meta", "by=", "--expires", "never"];
+        let after = folder.json(&set);
+        assert_eq!(after["metadata"], serde_json::json!({"camera": "X100"}));
+        assert!(after["expiresAt"].is_null());
+        assert!(
+            folder
+                .done(&["stat", "photos/a.txt"])
+                .stdout
+                .contains("metadata            camera: X100")
+        );
+        assert_eq!(folder.done(&["cat", "photos/a.txt"]).stdout, "content");
+        folder.run(&["set", "photos/none.txt", "--meta", "a=b"]).check_failure(1, "none.txt");
+        folder
+            .run(&["set", "photos/a.txt", "--type", "image/png"])
+            .check_failure(1, "contradicted");
+        folder.run(&["set", "photos/a.txt", "--meta", "A=b"]).check_failure(1, "has the key");
+        folder.run(&["set", "photos/a.txt", "--expires", "30s"]).check_failure(1, "allowed: 60");
+        folder.run(&["set", "photos/a.txt"]).check_failure(2, "--meta");
+    });
+}
+
+#[test]
+fn lifecycle_rules_are_listed_set_and_deleted() {
+    with_and_without_server(|folder| {
+        assert!(
+            folder.json(&["lifecycle", "list", "photos"])["rules"].as_array().unwrap().is_empty()
+        );
+        folder.done(&["lifecycle", "set", "photos", "tmp/", "--after", "30d"]);
+        folder.done(&["lifecycle", "set", "photos", "", "--after", "365d"]);
+        let set = folder.done(&["lifecycle", "set", "photos", "tmp/", "--after", "90m"]).stdout;
+        assert_eq!(
+            set,
+            "PREFIX  EXPIRES     ENABLED\n        after 365d  yes\ntmp/    after 90m   yes\n"
+        );
+        folder
+            .run(&["lifecycle", "set", "photos", "tmp/", "--after", "30s"])
+            .check_failure(1, "60");
+        folder.done(&["lifecycle", "delete", "photos", "tmp/"]);
+        folder.run(&["lifecycle", "delete", "photos", "tmp/"]).check_failure(1, "\"tmp/\"");
+        assert_eq!(folder.json(&["lifecycle", "list", "photos"])["rules"][0]["id"], "photos");
+        folder.done(&["lifecycle", "delete", "photos", ""]);
+        folder.run(&["lifecycle", "list", "none"]).check_failure(1, "none");
+    });
+}

@@ -17,6 +17,7 @@ mod cors;
 mod form_upload;
 mod https;
 mod import;
+mod lifecycle;
 mod memory;
 mod moving;
 mod object_lock;

@@ -221,6 +221,7 @@ impl From<Settings> for BucketSettings {
             thumbnails: settings.thumbnails,
             index: settings.index,
             compression: settings.compression,
+            lifecycle: None,
         }
     }
 }

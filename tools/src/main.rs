@@ -25,6 +25,7 @@ mod fsck;
 mod health;
 mod history;
 mod import;
+mod lifecycle;
 mod local_file;
 mod logging;
 mod ls;
@@ -45,6 +46,7 @@ mod rm;
 mod s3_credentials;
 mod scrub;
 mod serve;
+mod set;
 mod settings;
 mod socket_activation;
 mod startup;
@@ -88,6 +90,7 @@ enum Command {
     Mv(mv::Args),
     Rm(rm::Args),
     Du(du::Args),
+    Set(set::Args),
     Presign(presign::Args),
     /// Manage accounts, which own buckets and API keys.
     #[command(subcommand)]
@@ -98,6 +101,9 @@ enum Command {
     /// Manage buckets.
     #[command(subcommand)]
     Bucket(bucket::Command),
+    /// Manage expiry rules of buckets.
+    #[command(subcommand)]
+    Lifecycle(lifecycle::Command),
     /// Manage API keys and S3 credentials.
     #[command(subcommand, visible_alias = "key")]
     Apikey(apikey::Command),
@@ -145,7 +151,9 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Mv(args) => mv::run(args),
         Command::Rm(args) => rm::run(args),
         Command::Du(args) => du::run(args),
+        Command::Set(args) => set::run(args),
         Command::Presign(args) => presign::run(args),
+        Command::Lifecycle(command) => lifecycle::run(command),
         Command::Account(command) => account::run(command),
         Command::Organisation(command) => organisation::run(command),
         Command::Bucket(command) => bucket::run(command),

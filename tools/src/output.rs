@@ -25,7 +25,7 @@ use server::management::S3CredentialsView;
 
 use self::audit_text::{audit_note, audit_text};
 pub(crate) use self::objects::objects_text;
-use self::objects::{folders_text, object_text, usage_text};
+use self::objects::{folders_text, lifecycle_text, object_text, usage_text};
 use self::table::Show::{Cut, Date, Whole, Wide};
 use self::table::{Column, table};
 use self::versions::{history_note, history_text, undeleted_text};
@@ -184,6 +184,7 @@ fn text_of(reply: &AdminResponse, wide: bool) -> String {
         AdminResponse::DeadLettersForgotten(forgotten) => {
             format!("{} events deleted\n", forgotten.deleted_count)
         }
+        AdminResponse::Lifecycle(lifecycle) => lifecycle_text(lifecycle, wide),
         AdminResponse::Objects(objects) => objects_text(objects),
         AdminResponse::Object(object) => object_text(object),
         AdminResponse::Usage(usage) => usage_text(usage, wide),
@@ -432,6 +433,7 @@ fn json_of(reply: &AdminResponse) -> Result<String, Failure> {
         AdminResponse::DeadLetters(it) => document(it),
         AdminResponse::DeadLettersRetried(it) => document(it),
         AdminResponse::DeadLettersForgotten(it) => document(it),
+        AdminResponse::Lifecycle(it) => document(it),
         AdminResponse::Objects(it) => document(it),
         AdminResponse::Object(it) => document(it),
         AdminResponse::Usage(it) => document(it),

@@ -51,6 +51,13 @@ pub(crate) fn since(typed: &str) -> Result<String, String> {
     time(typed, Zoned::checked_sub)
 }
 
+/// Formats a duration in the largest unit that is exact, as [`seconds`] parses it.
+pub(crate) fn seconds_text(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let exact = units.into_iter().find(|(unit, _)| seconds.is_multiple_of(*unit));
+    exact.map_or(format!("{seconds}s"), |(unit, letter)| format!("{}{letter}", seconds / unit))
+}
+
 /// Parses a duration in seconds, such as `90s`, `15m`, `12h` or `30d`.
 pub(crate) fn seconds(typed: &str) -> Result<u64, &'static str> {
     let seconds = parse_seconds(typed).filter(|seconds| *seconds > 0);

@@ -68,7 +68,8 @@ pub(crate) struct Create {
     #[command(flatten)]
     url: Url,
     /// Events by their S3 names, comma-separated: s3:ObjectCreated:*, s3:ObjectCreated:Put, s3:ObjectCreated:Post,
-    /// s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectRemoved:*, s3:ObjectRemoved:Delete.
+    /// s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectRemoved:*, s3:ObjectRemoved:Delete,
+    /// s3:LifecycleExpiration:*, s3:LifecycleExpiration:Delete.
     #[arg(long = "event", value_name = "EVENT", value_delimiter = ',', required = true)]
     events: Vec<String>,
     /// Only events of keys with this prefix.

@@ -206,6 +206,16 @@ impl Batch {
         })
     }
 
+    /// Returns the objects that the batch puts, in order, with their attributes. Derived objects are left out.
+    pub fn put_attributes(&self) -> impl Iterator<Item = (&ObjectName, &[u8])> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Put { name, options, .. } if !options.derived => {
+                Some((name, options.attributes.as_slice()))
+            }
+            _ => None,
+        })
+    }
+
     /// Replaces the attributes of each object that the batch puts by `map` of them. Derived objects are left out.
     pub fn map_attributes(mut self, map: impl Fn(Vec<u8>) -> Vec<u8>) -> Self {
         for operation in &mut self.operations {

@@ -46,6 +46,8 @@ pub enum AuditAction {
     LinkChange,
     LinkEnd,
     CompactionBegin,
+    FileChange,
+    LifecycleExpire,
 }
 
 /// Author of a change.
@@ -154,6 +156,8 @@ impl AuditAction {
             Self::LinkChange => "link.change",
             Self::LinkEnd => "link.end",
             Self::CompactionBegin => "compaction.begin",
+            Self::FileChange => "file.change",
+            Self::LifecycleExpire => "lifecycle.expire",
         }
     }
 }

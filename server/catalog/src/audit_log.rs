@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use engine::FactName;
 use engine::name::NameError;
+use engine::{BucketName, FactName};
 
 use super::audit_entry::{AuditAction, AuditEntry, AuditRecord};
 use super::change::{ChangedFact, Table, split};
 use super::record::{decode, encode};
-use super::{AccountId, Audit, CatalogError};
+use super::{AccountId, Audit, Bucket, CatalogError};
 use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_REFUSED_MAX, AUDIT_RETENTION, millis};
 
 /// Prefix of the fact names of entries; the number follows.
@@ -37,6 +37,13 @@ pub struct AuditPage {
     pub entries: Vec<(u64, AuditEntry)>,
     /// Number before which the next page starts, if there is more.
     pub next: Option<u64>,
+}
+
+/// Objects that expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpiredObjects {
+    pub files: u64,
+    pub bytes: u64,
 }
 
 impl Table for AuditTable {
@@ -136,6 +143,32 @@ impl Audit<'_> {
     pub fn record_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
         let entry = AuditRecord::new(AuditAction::CompactionBegin);
         self.store(entry.detail(format!("segments of which {dead_percent_min} % are dead")))
+    }
+
+    /// Records a change of the attributes of a file; `fields` names the changed ones.
+    pub fn record_file_change(
+        &self,
+        bucket: &Bucket,
+        path: &str,
+        fields: String,
+    ) -> Result<(), CatalogError> {
+        let entry = AuditRecord::new(AuditAction::FileChange).bucket(bucket);
+        self.store(entry.target(&path).detail(fields))
+    }
+
+    /// Records objects of a bucket that expired by a lifecycle rule, or by their own expiry times. A bucket that was
+    /// deleted since is not recorded.
+    pub fn record_expired(
+        &self,
+        bucket: &BucketName,
+        rule: Option<&str>,
+        expired: ExpiredObjects,
+    ) -> Result<(), CatalogError> {
+        let Some(bucket) = self.0.buckets().get(bucket) else { return Ok(()) };
+        let by = rule.map_or("own expiry time".to_owned(), |rule| format!("rule {rule:?}"));
+        let ExpiredObjects { files, bytes } = expired;
+        let entry = AuditRecord::new(AuditAction::LifecycleExpire).bucket(&bucket);
+        self.store(entry.detail(format!("{files} files, {bytes} bytes, by {by}")))
     }
 
     /// Returns the newest entries that match, before a number. Blocks on the index.

@@ -15,6 +15,7 @@ use super::CatalogError;
 use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 use super::cors_rules::{CorsRule, check_rules};
 use super::id::{AccountId, OrganisationId};
+use super::lifecycle::{LifecycleRule, check_lifecycle};
 use super::public_access::PublicAccessBlock;
 use super::quota::Quota;
 use super::record::Record;
@@ -76,6 +77,9 @@ pub struct Bucket {
     /// Whether text-like files are delivered compressed to clients that accept it.
     #[serde(default = "compressed")]
     pub compression: bool,
+    /// Lifecycle rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifecycle: Vec<LifecycleRule>,
     /// Tags that S3 clients set.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
@@ -149,6 +153,7 @@ fn unnamed() -> BucketName {
 impl Record for Bucket {
     fn named(self, name: &str) -> Result<Self, String> {
         check_rules(&self.cors_rules)?;
+        check_lifecycle(&self.lifecycle)?;
         let mut bucket = Self { name: BucketName::from_text(name)?, ..self };
         if let Some(text) = &bucket.placeholder {
             parse_placeholder(&bucket.name, text).map_err(|error| error.to_string())?;
@@ -188,6 +193,7 @@ impl Bucket {
             thumbnails: kind == BucketKind::Phone,
             index: indexed(),
             compression: compressed(),
+            lifecycle: Vec::new(),
             tags: Tags::new(),
             versioning: None,
             object_lock: None,

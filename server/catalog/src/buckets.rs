@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::limits::FACT_BYTES_MAX;
 use engine::{BucketName, FactName, ObjectName};
 use usage::bucket_counters::BucketCounters;
 
 use super::audit_entry::{AuditRecord, changed_settings};
 use super::bucket_deletion::PendingDeletion;
 use super::change::{Change, Table, check_count, check_total, split};
-use super::record::{corrupt_record, decode};
+use super::record::{corrupt_record, decode, encode};
 use super::{
     Access, AccountId, AllowedTypes, AuditAction, Bucket, BucketKind, Buckets, CacheControl,
-    CatalogError, CorsOrigins, CorsRule, MemberRole, OrganisationId, PublicAccessBlock,
-    QuotaChange, ServeHtml, bucket,
+    CatalogError, CorsOrigins, CorsRule, LifecycleRule, MemberRole, OrganisationId,
+    PublicAccessBlock, QuotaChange, ServeHtml, bucket,
 };
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
 use crate::object_attributes::Tags;
@@ -54,6 +55,7 @@ pub struct BucketChange {
     pub thumbnails: Option<bool>,
     pub index: Option<bool>,
     pub compression: Option<bool>,
+    pub lifecycle: Option<Vec<LifecycleRule>>,
     pub tags: Option<Tags>,
     pub versioning: Option<VersioningState>,
     /// Enables object lock, or replaces its default retention.
@@ -254,6 +256,7 @@ impl Buckets<'_> {
         self.check_placeholder(&bucket, &settings)?;
         set_versions(&mut bucket, &settings, after_lsn)?;
         settings.apply(&mut bucket);
+        check_bytes(&bucket)?;
         change.add(bucket.fact()?, &bucket)?;
         Ok(bucket)
     }
@@ -278,6 +281,7 @@ impl Buckets<'_> {
         }
         set_versions(&mut bucket, &settings, self.0.state.store.last_lsn()?)?;
         settings.apply(&mut bucket);
+        check_bytes(&bucket)?;
         bucket.updated_ms = self.0.now_ms();
         let detail = changed_settings(&*before, &bucket, &[]);
         change.audit(AuditRecord::new(AuditAction::BucketChange).bucket(&bucket).detail(detail));
@@ -345,6 +349,17 @@ fn set_versions(
     }
 }
 
+/// Checks that the record of a bucket fits in a fact.
+fn check_bytes(bucket: &Bucket) -> Result<(), CatalogError> {
+    let (bytes, bytes_max) = (encode(&bucket.fact()?, bucket)?.len(), FACT_BYTES_MAX);
+    match bytes <= bytes_max {
+        true => Ok(()),
+        false => Err(CatalogError::InvalidRequest(format!(
+            "the settings of the bucket have {bytes} bytes; the limit is {bytes_max}: shorten its rules or lists"
+        ))),
+    }
+}
+
 impl BucketChange {
     fn apply(self, bucket: &mut Bucket) {
         bucket.granted_access = self.access.unwrap_or(bucket.granted_access);
@@ -368,6 +383,9 @@ impl BucketChange {
         }
         if let Some(cors_rules) = self.cors_rules {
             bucket.cors_rules = cors_rules;
+        }
+        if let Some(lifecycle) = self.lifecycle {
+            bucket.lifecycle = lifecycle;
         }
         if let Some(tags) = self.tags {
             bucket.tags = tags;

@@ -11,6 +11,7 @@ use usage::spans::child_span;
 use usage::task::blocking;
 
 use super::event::{self, ObjectEvent};
+use super::expiry::schedule;
 use super::record::encode;
 use super::{Catalog, Webhook, WebhookId, bucket};
 use crate::versions::{Absent, Rules, limits, retain_replaced_versions};
@@ -44,6 +45,7 @@ impl<'a> ObjectBatch<'a> {
 
 /// Commits a batch without events and versions. The result is durable.
 pub async fn commit(store: &Store, batch: Batch) -> engine::Result<CommitInfo> {
+    let batch = schedule(batch);
     let (answer, answered) = oneshot::channel();
     // The receiver is gone after a client disconnect; the batch is committed or rejected regardless.
     store.submit(batch, move |result| drop(answer.send(result)));
@@ -130,6 +132,7 @@ impl Catalog {
         answer: impl FnOnce(engine::Result<CommitInfo>) + Send + 'static,
     ) {
         let ObjectBatch { bucket, batch, events, .. } = objects;
+        let batch = schedule(batch);
         let webhooks = self.webhooks().of_bucket(bucket);
         let is_wanted =
             |it: &ObjectEvent| webhooks.iter().any(|hook| hook.matches(it.kind, &it.key));

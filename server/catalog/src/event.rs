@@ -40,6 +40,9 @@ pub enum EventKind {
     /// Deletion of a file.
     #[serde(rename = "ObjectRemoved:Delete")]
     Removed,
+    /// Deletion of an expired file.
+    #[serde(rename = "LifecycleExpiration:Delete")]
+    Expired,
 }
 
 /// Selection of events.
@@ -47,6 +50,7 @@ pub enum EventKind {
 pub enum EventPattern {
     AllCreated,
     AllRemoved,
+    AllExpired,
     Only(EventKind),
 }
 
@@ -120,12 +124,13 @@ impl Record for DeadLetter {}
 impl Record for DeliveryState {}
 
 impl EventKind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::CreatedByPut,
         Self::CreatedByPost,
         Self::CreatedByMultipart,
         Self::CreatedByCopy,
         Self::Removed,
+        Self::Expired,
     ];
 
     /// Returns the S3 name of the event.
@@ -136,6 +141,7 @@ impl EventKind {
             Self::CreatedByMultipart => "ObjectCreated:CompleteMultipartUpload",
             Self::CreatedByCopy => "ObjectCreated:Copy",
             Self::Removed => "ObjectRemoved:Delete",
+            Self::Expired => "LifecycleExpiration:Delete",
         }
     }
 }
@@ -143,12 +149,12 @@ impl EventKind {
 impl EventPattern {
     /// Lists the valid names, for error messages.
     pub const KNOWN: &str = "there are s3:ObjectCreated:*, s3:ObjectCreated:Put, s3:ObjectCreated:Post, \
-         s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectCreated:Copy, s3:ObjectRemoved:* and \
-         s3:ObjectRemoved:Delete";
+         s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectCreated:Copy, s3:ObjectRemoved:*, \
+         s3:ObjectRemoved:Delete, s3:LifecycleExpiration:* and s3:LifecycleExpiration:Delete";
 
     /// Returns every pattern.
     pub fn any() -> impl Iterator<Item = Self> {
-        let groups = [Self::AllCreated, Self::AllRemoved];
+        let groups = [Self::AllCreated, Self::AllRemoved, Self::AllExpired];
         groups.into_iter().chain(EventKind::ALL.into_iter().map(Self::Only))
     }
 
@@ -157,14 +163,16 @@ impl EventPattern {
         match text.strip_prefix("s3:").unwrap_or(text) {
             "ObjectCreated:*" => Some(Self::AllCreated),
             "ObjectRemoved:*" => Some(Self::AllRemoved),
+            "LifecycleExpiration:*" => Some(Self::AllExpired),
             name => EventKind::ALL.into_iter().find(|kind| kind.as_str() == name).map(Self::Only),
         }
     }
 
     pub fn matches(self, kind: EventKind) -> bool {
         match self {
-            Self::AllCreated => kind != EventKind::Removed,
+            Self::AllCreated => !matches!(kind, EventKind::Removed | EventKind::Expired),
             Self::AllRemoved => kind == EventKind::Removed,
+            Self::AllExpired => kind == EventKind::Expired,
             Self::Only(only) => only == kind,
         }
     }
@@ -189,6 +197,11 @@ impl ObjectEvent {
     /// Creates the event of a deleted file.
     pub fn removed(key: ObjectKey) -> Self {
         Self { kind: EventKind::Removed, key, content: None }
+    }
+
+    /// Creates the event of a file that was deleted because it expired.
+    pub fn expired(key: ObjectKey) -> Self {
+        Self { kind: EventKind::Expired, key, content: None }
     }
 
     pub(super) fn event(&self, id: String, now_ms: u64) -> QueuedEvent {
@@ -232,6 +245,7 @@ impl fmt::Display for EventPattern {
         match self {
             Self::AllCreated => f.write_str("s3:ObjectCreated:*"),
             Self::AllRemoved => f.write_str("s3:ObjectRemoved:*"),
+            Self::AllExpired => f.write_str("s3:LifecycleExpiration:*"),
             Self::Only(kind) => write!(f, "s3:{}", kind.as_str()),
         }
     }
@@ -249,10 +263,10 @@ mod tests {
             assert_eq!(EventPattern::parse(&only.to_string()), Some(only));
             assert!(EventPattern::KNOWN.contains(&only.to_string()));
             assert!(EventKind::ALL.iter().all(|other| only.matches(*other) == (*other == kind)));
-            let group = if kind == EventKind::Removed {
-                "s3:ObjectRemoved:*"
-            } else {
-                "s3:ObjectCreated:*"
+            let group = match kind {
+                EventKind::Removed => "s3:ObjectRemoved:*",
+                EventKind::Expired => "s3:LifecycleExpiration:*",
+                _ => "s3:ObjectCreated:*",
             };
             assert!(EventPattern::parse(group).unwrap().matches(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());

@@ -99,6 +99,16 @@ pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 pub const USAGE_DAYS_RETENTION: u64 = 400;
 /// Usage facts that are written in one batch, plus some more of one bucket.
 pub const USAGE_BATCH_RECORDS: usize = 400;
+/// Minimum time until an object expires, and minimum age of a lifecycle rule, in seconds.
+pub const EXPIRY_SECONDS_MIN: u64 = 60;
+/// Maximum time until an object expires, and maximum age of a lifecycle rule, in seconds: ten years of 365 days.
+pub const EXPIRY_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
+/// Maximum lifecycle rules of one bucket.
+pub const LIFECYCLE_RULES_MAX: usize = 100;
+/// Maximum bytes of all lifecycle rules of a bucket, encoded.
+pub const LIFECYCLE_BYTES_MAX: usize = 16 * 1_024;
+/// Maximum characters of the id of a lifecycle rule, as S3 has it.
+pub const LIFECYCLE_ID_CHARS_MAX: usize = 255;
 /// Maximum entries of the audit log.
 pub const AUDIT_ENTRIES_MAX: usize = 10_000;
 /// Retention of audit log entries.

@@ -18,6 +18,12 @@ const UNTAGGED_BYTES_MAX: usize = 2_048;
 pub const MARK_BYTES_MAX: usize = 112;
 /// Maximum bytes of an encoded lock.
 const LOCK_BYTES_MAX: usize = 64;
+/// Maximum bytes of an encoded time with the name of its field.
+const TIME_BYTES_MAX: usize = 40;
+/// Start of encoded attributes with an expiry time, which is their first field.
+const EXPIRY_START: &[u8] = br#"{"expiresMs":"#;
+/// Start of encoded attributes with a last-modified time and without an expiry time.
+const MODIFIED_START: &[u8] = br#"{"modifiedMs":"#;
 
 /// Tags of an object or a bucket, by key.
 pub type Tags = BTreeMap<String, String>;
@@ -26,6 +32,12 @@ pub type Tags = BTreeMap<String, String>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredAttributes {
+    /// Expiry time, in milliseconds since 1970. Stored first, so that [`expires_ms`] finds it without parsing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+    /// Last-modified time of the content, in milliseconds since 1970, if the attributes were changed later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_ms: Option<u64>,
     /// Media type that the client sent, if the stored type is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_type: Option<String>,
@@ -115,8 +127,11 @@ impl StoredAttributes {
             true => 0,
             false => r#","lock":"#.len() + LOCK_BYTES_MAX,
         };
+        let times = [self.expires_ms, self.modified_ms];
+        let time_bytes = times.into_iter().flatten().count() * TIME_BYTES_MAX;
         let public_bytes = if self.is_public { r#","isPublic":true"#.len() } else { 0 };
-        let bytes_max = UNTAGGED_BYTES_MAX + tags_bytes + mark_bytes + lock_bytes + public_bytes;
+        let bytes_max =
+            UNTAGGED_BYTES_MAX + time_bytes + tags_bytes + mark_bytes + lock_bytes + public_bytes;
         let bytes_max = engine::limits::ATTRIBUTES_BYTES_MAX.min(bytes_max);
         (encoded.len() <= bytes_max).then_some(encoded)
     }
@@ -143,9 +158,57 @@ impl StoredAttributes {
     }
 }
 
+/// Returns the expiry time in encoded attributes of a file, in milliseconds since 1970.
+pub fn expires_ms(attributes: &[u8]) -> Option<u64> {
+    match attributes.starts_with(EXPIRY_START) {
+        true => StoredAttributes::parse(attributes).expires_ms,
+        false => None,
+    }
+}
+
+/// Returns encoded attributes of a file without an expiry time that has passed, for a file that is restored.
+pub fn without_past_expiry(attributes: &[u8], now_ms: u64) -> Vec<u8> {
+    match expires_ms(attributes) {
+        Some(at_ms) if at_ms <= now_ms => {
+            let stored = StoredAttributes::parse(attributes);
+            StoredAttributes { expires_ms: None, ..stored }.encoded().unwrap_or_default()
+        }
+        _ => attributes.to_vec(),
+    }
+}
+
+/// Returns the last-modified time of the content of an object, in milliseconds since 1970.
+pub fn last_modified_ms(object: &Object) -> u64 {
+    let attributes = object.attributes();
+    let may_differ = attributes.starts_with(EXPIRY_START) || attributes.starts_with(MODIFIED_START);
+    match may_differ && !object.is_derived() {
+        true => StoredAttributes::parse(attributes).modified_ms.unwrap_or(object.modified_ms()),
+        false => object.modified_ms(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expiry_is_found_at_the_start_of_attributes() {
+        let stored = StoredAttributes {
+            expires_ms: Some(u64::MAX),
+            modified_ms: Some(u64::MAX),
+            declared_type: Some("a/b".into()),
+            ..StoredAttributes::default()
+        };
+        let encoded = stored.encoded().unwrap();
+        assert!(encoded.starts_with(EXPIRY_START));
+        assert_eq!(expires_ms(&encoded), Some(u64::MAX));
+        let modified = StoredAttributes { expires_ms: None, ..stored };
+        let encoded = modified.encoded().unwrap();
+        assert!(encoded.starts_with(MODIFIED_START));
+        assert_eq!(expires_ms(&encoded), None);
+        let text = br#","modifiedMs":18446744073709551615"#;
+        assert!(text.len() <= TIME_BYTES_MAX);
+    }
 
     #[test]
     fn no_attributes_take_no_bytes_and_too_many_are_left_out() {

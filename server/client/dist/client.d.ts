@@ -197,6 +197,8 @@ interface Schemas {
 		index?: boolean;
 		/** Whether text-like files are delivered compressed to clients that accept it; true by default. */
 		compression?: boolean;
+		/** All lifecycle rules, at most 100; `null` for none. */
+		lifecycle?: Array<Schemas["LifecycleRuleView"]> | null;
 	};
 	BucketUsageView: {
 		bucketName: string;
@@ -226,6 +228,7 @@ interface Schemas {
 		index: boolean;
 		/** Whether text-like files are delivered compressed to clients that accept it. */
 		compression: boolean;
+		lifecycle: Array<Schemas["LifecycleRuleView"]>;
 		createdAt: string;
 		updatedAt: string;
 		objectCount: number;
@@ -236,6 +239,21 @@ interface Schemas {
 		success: boolean;
 		buckets: Array<Schemas["BucketView"]>;
 		nextCursor: string | null;
+	};
+	/** Camera data of a photograph, from its Exif block. */
+	CameraView: {
+		make: string | null;
+		model: string | null;
+		lens: string | null;
+		/** Local time of the camera, as `2026-01-31T12:00:00`. */
+		takenAt: string | null;
+		/** Exposure time and aperture, as `1/250 s, f/2.8`. */
+		exposure: string | null;
+		iso: number | null;
+		/** Focal length, as `35 mm`. */
+		focalLength: string | null;
+		/** Whether the file contains the location at which it was taken. */
+		hasLocation: boolean;
 	};
 	/** Originator of a standing change. */
 	ChangedBy: "sweep" | "operator";
@@ -477,6 +495,18 @@ interface Schemas {
 		to: string;
 		damageCount: number;
 	};
+	/** Lifecycle rule: objects whose keys begin with a prefix expire at an age or at a time. */
+	LifecycleRuleView: {
+		/** Id, unique in the bucket, of 1 to 255 characters. */
+		id: string;
+		/** Start of the keys to which the rule applies, such as `tmp/`; empty for the whole bucket. */
+		prefix?: string;
+		/** Age in seconds since the last modification, 60 to 315,360,000. Either this or `expireAt`. */
+		expireAfterSeconds?: number | null;
+		/** Expiry time of all these objects. */
+		expireAt?: string | null;
+		enabled?: boolean;
+	};
 	/** Presentation of the files. */
 	LinkLayout: "auto" | "gallery" | "list";
 	/** One shared link. */
@@ -615,6 +645,8 @@ interface Schemas {
 		index?: boolean;
 		/** Whether text-like files are delivered compressed to clients that accept it; true by default. */
 		compression?: boolean;
+		/** All lifecycle rules, at most 100; `null` for none. */
+		lifecycle?: Array<Schemas["LifecycleRuleView"]> | null;
 		bucketName: string;
 		type?: null | "standard" | "phone";
 		organisation?: null | string;
@@ -661,6 +693,50 @@ interface Schemas {
 		/** Restorable versions, possibly few or none before the last page; a `nextCursor` of `null` ends the list. */
 		versions: Array<Schemas["NoncurrentVersionView"]>;
 		nextCursor: string | null;
+	};
+	/** Description of a file. */
+	ObjectInfo: {
+		bucketName: string;
+		path: string;
+		url: string;
+		size: number;
+		contentType: string;
+		etag: string;
+		createdAt: string;
+		lastModified: string;
+		cacheControl: string | null;
+		contentDisposition: string | null;
+		/** Stored content coding, which is delivered as it is. */
+		contentEncoding: string | null;
+		metadata: Record<string, unknown>;
+		/** Earliest expiry: of the file itself, or by a lifecycle rule. */
+		expiresAt: string | null;
+		/** Id of the lifecycle rule by which the file expires first. */
+		expiresByRule: string | null;
+		/** Displayed width of an image in pixels. */
+		width: number | null;
+		height: number | null;
+		camera: Schemas["CameraView"] | null;
+	};
+	/** Described file. */
+	ObjectReply: {
+		success: boolean;
+		object: Schemas["ObjectInfo"];
+	};
+	/** Change of a file; absent fields are unchanged. */
+	ObjectSettings: {
+		/** Media type, which the content must not contradict. */
+		contentType?: string;
+		/** `Cache-Control`; `null` for the default. */
+		cacheControl?: string | null;
+		/** `Content-Disposition`; `null` for the default. */
+		contentDisposition?: string | null;
+		/** All user metadata, at most 64 entries and 2,048 bytes. */
+		metadata?: Record<string, unknown>;
+		/** Lifetime in seconds from now, 60 to 315,360,000; `null` for no expiry. */
+		expiresIn?: number | null;
+		/** Expiry instead of `expiresIn`; `null` for no expiry. */
+		expiresAt?: string | null;
 	};
 	/** Handling of a name that is already in use. */
 	OnConflict: "refuse" | "rename" | "overwrite";
@@ -1034,7 +1110,7 @@ interface Schemas {
 	/** Webhook settings. */
 	WebhookSettings: {
 		url?: string;
-		events?: Array<"s3:ObjectCreated:*" | "s3:ObjectRemoved:*" | "s3:ObjectCreated:Put" | "s3:ObjectCreated:Post" | "s3:ObjectCreated:CompleteMultipartUpload" | "s3:ObjectCreated:Copy" | "s3:ObjectRemoved:Delete">;
+		events?: Array<"s3:ObjectCreated:*" | "s3:ObjectRemoved:*" | "s3:LifecycleExpiration:*" | "s3:ObjectCreated:Put" | "s3:ObjectCreated:Post" | "s3:ObjectCreated:CompleteMultipartUpload" | "s3:ObjectCreated:Copy" | "s3:ObjectRemoved:Delete" | "s3:LifecycleExpiration:Delete">;
 		prefix?: string | null;
 		enabled?: boolean;
 	};
@@ -1119,6 +1195,18 @@ interface Paths {
 				randomizeName?: Schemas["Flag"];
 				/** Whether to create thumbnails of images; default: the setting of the bucket. */
 				thumbnail?: Schemas["Flag"];
+				/** Media type, which the content must not contradict. */
+				contentType?: string;
+				/** `Cache-Control` of the file. */
+				cacheControl?: string;
+				/** `Content-Disposition` of the file. */
+				contentDisposition?: string;
+				/** User metadata: a JSON object with text values, at most 2,048 bytes. */
+				metadata?: string;
+				/** Lifetime of the file in seconds. */
+				expiresIn?: number;
+				/** Expiry of the file, instead of `expiresIn`. */
+				expiresAt?: string;
 			};
 			body: FormData;
 			output: Schemas["UploadReply"];
@@ -1193,6 +1281,20 @@ interface Paths {
 			path: {
 				/** Upload token. */
 				token: string;
+			};
+			query?: {
+				/** Media type, which the content must not contradict. */
+				contentType?: string;
+				/** `Cache-Control` of the file. */
+				cacheControl?: string;
+				/** `Content-Disposition` of the file. */
+				contentDisposition?: string;
+				/** User metadata: a JSON object with text values, at most 2,048 bytes. */
+				metadata?: string;
+				/** Lifetime of the file in seconds. */
+				expiresIn?: number;
+				/** Expiry of the file, instead of `expiresIn`. */
+				expiresAt?: string;
 			};
 			body: FormData;
 			output: Schemas["UploadReply"];
@@ -1337,6 +1439,33 @@ interface Paths {
 			};
 			body: Schemas["DownloadLinkRequest"];
 			output: Schemas["DownloadLinkReply"];
+		};
+	};
+	"/api/buckets/{bucketName}/object": {
+		/** Describes a file. */
+		GET: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			query: {
+				/** Path of the file. */
+				path: string;
+			};
+			output: Schemas["ObjectReply"];
+		};
+		/** Changes media type, response headers, user metadata or expiry of a file. */
+		PATCH: {
+			path: {
+				/** Bucket name. */
+				bucketName: string;
+			};
+			query: {
+				/** Path of the file. */
+				path: string;
+			};
+			body: Schemas["ObjectSettings"];
+			output: Schemas["ObjectReply"];
 		};
 	};
 	"/api/buckets/{bucketName}/zips": {
@@ -1867,6 +1996,18 @@ interface Paths {
 				randomizeName?: Schemas["Flag"];
 				/** Whether to create thumbnails of images; default: the setting of the bucket. */
 				thumbnail?: Schemas["Flag"];
+				/** Media type, which the content must not contradict. */
+				contentType?: string;
+				/** `Cache-Control` of the file. */
+				cacheControl?: string;
+				/** `Content-Disposition` of the file. */
+				contentDisposition?: string;
+				/** User metadata: a JSON object with text values, at most 2,048 bytes. */
+				metadata?: string;
+				/** Lifetime of the file in seconds. */
+				expiresIn?: number;
+				/** Expiry of the file, instead of `expiresIn`. */
+				expiresAt?: string;
 			};
 			body: FormData;
 			output: Schemas["UploadReply"];
@@ -1886,6 +2027,18 @@ interface Paths {
 				randomizeName?: Schemas["Flag"];
 				/** Whether to create thumbnails of images; default: the setting of the bucket. */
 				thumbnail?: Schemas["Flag"];
+				/** Media type, which the content must not contradict. */
+				contentType?: string;
+				/** `Cache-Control` of the file. */
+				cacheControl?: string;
+				/** `Content-Disposition` of the file. */
+				contentDisposition?: string;
+				/** User metadata: a JSON object with text values, at most 2,048 bytes. */
+				metadata?: string;
+				/** Lifetime of the file in seconds. */
+				expiresIn?: number;
+				/** Expiry of the file, instead of `expiresIn`. */
+				expiresAt?: string;
 			};
 			body: FormData;
 			output: Schemas["UploadReply"];
@@ -1974,6 +2127,8 @@ declare class Connection {
 type Duration = number | `${number}${"s" | "m" | "h" | "d"}`;
 /** Returns a duration in whole seconds. @throws TypeError for other texts. */
 declare function secondsOf(duration: Duration | undefined): number | undefined;
+/** Returns a time as the server accepts it. */
+declare function timeOf<T extends string | null | undefined>(time: Date | T): string | T;
 type Link = Schemas["LinkView"];
 type LinkState = Schemas["LinkState"];
 /** Settings of a shared link; `null` for no expiry, password or maximum. */
@@ -2040,6 +2195,16 @@ interface UploadOptions extends UploadEvents {
 	thumbnail?: boolean;
 	/** Media type; by default that of the `Blob`. The server detects known formats from their content. */
 	contentType?: string;
+	/** `Cache-Control` of the file; by default that of the bucket. */
+	cacheControl?: string;
+	/** `Content-Disposition` of the file. */
+	contentDisposition?: string;
+	/** User metadata: keys of a-z, 0-9, `.`, `_` and `-`, and ASCII values, together 2,048 bytes. */
+	metadata?: Record<string, string>;
+	/** Lifetime of the file, 60 seconds to ten years. */
+	expiresIn?: Duration;
+	/** Expiry of the file, instead of `expiresIn`. */
+	expiresAt?: Date | string;
 	/** When to send the file in resumable pieces: over 16 MiB (`auto`, the default), always or never. */
 	resume?: "auto" | "always" | "never";
 	/** Storage of unfinished uploads of a `File`, by default `localStorage` where there is one. */
@@ -2060,6 +2225,8 @@ interface Source {
 }
 /** Returns the content with its name: that of the `File`, the given one, or `file`. */
 declare function sourceOf(body: Body, name?: string): Promise<Source>;
+/** Returns the options that describe the stored file, as the server accepts them. */
+declare function describing(options: UploadOptions): Record<string, string | number | undefined>;
 /** Uploads a file to a path, or into a folder, by a form. */
 declare function uploadForm(connection: Connection, target: Target, source: Source, options: UploadOptions): Promise<Uploaded>;
 /** Posts a form with a file. Repeating it changes nothing if it replaces the file. */
@@ -2101,6 +2268,13 @@ declare function withOptions(url: string, { width, height, fit, format, quality,
 declare function srcsetOf(url: string, widths: number[], transform: Transform): string;
 type BucketInfo = Schemas["BucketView"];
 type BucketSettings = Schemas["BucketSettings"];
+/** Description of a file. */
+type ObjectInfo = Schemas["ObjectInfo"];
+/** Change of a file; absent fields are unchanged, `null` restores the default. */
+type ObjectChange = Omit<Schemas["ObjectSettings"], "expiresIn" | "expiresAt"> & {
+	expiresIn?: Duration | null;
+	expiresAt?: Date | string | null;
+};
 type SearchPage = Schemas["SearchReply"];
 /** Location of a moved, copied or restored file. */
 type ObjectLocation = Omit<Schemas["MovedReply"], "success">;
@@ -2195,6 +2369,10 @@ declare class Bucket {
 		limit?: number;
 		offset?: number;
 	}): Promise<SearchPage>;
+	/** Describes a file: type, size, headers, metadata, expiry, and camera data of a photograph. */
+	info(path: string, { signal }?: Call): Promise<ObjectInfo>;
+	/** Changes type, headers, metadata or expiry of a file. Content, ETag and times stay. */
+	edit(path: string, change: ObjectChange, { signal }?: Call): Promise<ObjectInfo>;
 	/** Moves or renames a file. */
 	move(from: string, to: string, options?: ConflictOptions): Promise<ObjectLocation>;
 	/** Copies a file. */
@@ -2306,7 +2484,7 @@ declare class Trug {
 export { Trug };
 export type { Usage };
 export { Bucket };
-export type { Archive, BucketInfo, BucketSettings, ConflictOptions, FileEntry, FileResult, FolderEntry, ObjectLocation, Picture, SearchPage, SignedUrl, Token, };
+export type { Archive, BucketInfo, BucketSettings, ConflictOptions, FileEntry, FileResult, FolderEntry, ObjectChange, ObjectInfo, ObjectLocation, Picture, SearchPage, SignedUrl, Token, };
 export { TrugError };
 export type { ErrorCode };
 export type { Call, Options };

@@ -9,6 +9,9 @@ function secondsOf(duration) {
 	}
 	return Math.round(seconds);
 }
+function timeOf(time) {
+	return time instanceof Date ? time.toISOString() : time;
+}
 class TrugError extends Error {
 	status;
 	code;
@@ -173,10 +176,20 @@ async function sourceOf(body, name) {
 	const stream = body instanceof ReadableStream ? await new Response(body).blob() : body;
 	return { blob: stream instanceof Blob ? stream : new Blob([stream]), name: ownName || name || "file" };
 }
+function describing(options) {
+	const { cacheControl, contentDisposition, metadata, expiresIn, expiresAt } = options;
+	return {
+		cacheControl,
+		contentDisposition,
+		metadata: metadata && JSON.stringify(metadata),
+		expiresIn: secondsOf(expiresIn),
+		expiresAt: timeOf(expiresAt),
+	};
+}
 function uploadForm(connection, target, source, options) {
 	const { overwrite, randomizeName, thumbnail } = options;
 	const url = `${connection.url}/${encodePath(target.bucket)}/${encodePath(target.path)}`;
-	return postForm(connection, withQuery(url, { overwrite, randomizeName, thumbnail }), source, options, overwrite);
+	return postForm(connection, withQuery(url, { overwrite, randomizeName, thumbnail, ...describing(options) }), source, options, overwrite);
 }
 async function postForm(connection, url, { blob, name }, options, isRepeatable = false) {
 	const boundary = `trug-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
@@ -221,7 +234,7 @@ class ResumableUpload {
 		const { lastModified } = blob;
 		this.#storage = lastModified === undefined ? undefined : (options.storage ?? localStorageIfAny());
 		const { overwrite, randomizeName, thumbnail, contentType } = options;
-		const how = [overwrite, randomizeName, thumbnail, contentType];
+		const how = [overwrite, randomizeName, thumbnail, contentType, describing(options)];
 		const identity = [connection.url, target.bucket, target.path, name, blob.type, blob.size, lastModified, how];
 		this.#entry = `trug-upload:${JSON.stringify(identity)}`;
 	}
@@ -265,7 +278,8 @@ class ResumableUpload {
 		const { blob, name } = this.#source;
 		const { bucket, path } = this.#target;
 		const filetype = contentType ?? blob.type;
-		const metadata = { bucketName: bucket, path, filename: name, filetype, overwrite, randomizeName, thumbnail };
+		const how = { overwrite, randomizeName, thumbnail, ...describing(this.#options) };
+		const metadata = { bucketName: bucket, path, filename: name, filetype, ...how };
 		const pairs = Object.entries(metadata).filter(([, value]) => value !== undefined && value !== "");
 		const encoded = pairs.map(([key, value]) => `${key} ${base64(`${value}`)}`).join(",");
 		const headers = { "Upload-Length": `${blob.size}`, "Upload-Metadata": encoded };
@@ -410,6 +424,17 @@ class Bucket {
 			query: { q, ...query },
 			signal,
 		});
+	}
+	async info(path, { signal } = {}) {
+		const input = { path: { bucketName: this.name }, query: { path }, signal };
+		return (await requestApi(this.#connection, "GET", "/api/buckets/{bucketName}/object", input)).object;
+	}
+	async edit(path, change, { signal } = {}) {
+		const { expiresIn, expiresAt, ...rest } = change;
+		const seconds = expiresIn === null ? null : secondsOf(expiresIn);
+		const body = { ...rest, expiresIn: seconds, expiresAt: timeOf(expiresAt) };
+		const input = { path: { bucketName: this.name }, query: { path }, body, signal };
+		return (await requestApi(this.#connection, "PATCH", "/api/buckets/{bucketName}/object", input)).object;
 	}
 	move(from, to, options = {}) {
 		return this.#relocate("move", from, to, options);

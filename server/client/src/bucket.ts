@@ -3,7 +3,7 @@
 // Guarantees: names of any characters are passed unchanged. Non-goals: settings of the account, which `request` covers.
 
 import type { Call, Connection } from "./connection.ts";
-import { secondsOf } from "./durations.ts";
+import { secondsOf, timeOf } from "./durations.ts";
 import type { Duration } from "./durations.ts";
 import { TrugError } from "./errors.ts";
 import { inLanes } from "./lanes.ts";
@@ -18,6 +18,13 @@ import type { Transform, UrlOptions } from "./urls.ts";
 
 export type BucketInfo = Schemas["BucketView"];
 export type BucketSettings = Schemas["BucketSettings"];
+/** Description of a file. */
+export type ObjectInfo = Schemas["ObjectInfo"];
+/** Change of a file; absent fields are unchanged, `null` restores the default. */
+export type ObjectChange = Omit<Schemas["ObjectSettings"], "expiresIn" | "expiresAt"> & {
+  expiresIn?: Duration | null;
+  expiresAt?: Date | string | null;
+};
 export type SearchPage = Schemas["SearchReply"];
 /** Location of a moved, copied or restored file. */
 export type ObjectLocation = Omit<Schemas["MovedReply"], "success">;
@@ -156,6 +163,21 @@ export class Bucket {
       query: { q, ...query },
       signal,
     });
+  }
+
+  /** Describes a file: type, size, headers, metadata, expiry, and camera data of a photograph. */
+  async info(path: string, { signal }: Call = {}): Promise<ObjectInfo> {
+    const input = { path: { bucketName: this.name }, query: { path }, signal };
+    return (await requestApi(this.#connection, "GET", "/api/buckets/{bucketName}/object", input)).object;
+  }
+
+  /** Changes type, headers, metadata or expiry of a file. Content, ETag and times stay. */
+  async edit(path: string, change: ObjectChange, { signal }: Call = {}): Promise<ObjectInfo> {
+    const { expiresIn, expiresAt, ...rest } = change;
+    const seconds = expiresIn === null ? null : secondsOf(expiresIn);
+    const body = { ...rest, expiresIn: seconds, expiresAt: timeOf(expiresAt) };
+    const input = { path: { bucketName: this.name }, query: { path }, body, signal };
+    return (await requestApi(this.#connection, "PATCH", "/api/buckets/{bucketName}/object", input)).object;
   }
 
   /** Moves or renames a file. */

@@ -1,4 +1,4 @@
-// Durations as numbers or texts.
+// Durations as numbers or texts, and times.
 //
 // Guarantees: a text without a known unit is rejected. Non-goals: bounds, which the server has.
 
@@ -16,4 +16,9 @@ export function secondsOf(duration: Duration | undefined): number | undefined {
     throw new TypeError(`A duration is a number of seconds, or a text such as "15m": ${JSON.stringify(duration)}`);
   }
   return Math.round(seconds);
+}
+
+/** Returns a time as the server accepts it. */
+export function timeOf<T extends string | null | undefined>(time: Date | T): string | T {
+  return time instanceof Date ? time.toISOString() : time;
 }

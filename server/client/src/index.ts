@@ -13,6 +13,8 @@ export type {
   FileEntry,
   FileResult,
   FolderEntry,
+  ObjectChange,
+  ObjectInfo,
   ObjectLocation,
   Picture,
   SearchPage,

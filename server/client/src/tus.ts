@@ -5,7 +5,7 @@
 
 import type { Connection, Outgoing } from "./connection.ts";
 import { TrugError } from "./errors.ts";
-import { reporter } from "./uploads.ts";
+import { describing, reporter } from "./uploads.ts";
 import type { Source, Target, Uploaded, UploadOptions } from "./uploads.ts";
 
 /** Length of a piece. */
@@ -39,7 +39,7 @@ class ResumableUpload {
     const { lastModified } = blob as Partial<File>;
     this.#storage = lastModified === undefined ? undefined : (options.storage ?? localStorageIfAny());
     const { overwrite, randomizeName, thumbnail, contentType } = options;
-    const how = [overwrite, randomizeName, thumbnail, contentType];
+    const how = [overwrite, randomizeName, thumbnail, contentType, describing(options)];
     const identity = [connection.url, target.bucket, target.path, name, blob.type, blob.size, lastModified, how];
     this.#entry = `trug-upload:${JSON.stringify(identity)}`;
   }
@@ -85,7 +85,8 @@ class ResumableUpload {
     const { blob, name } = this.#source;
     const { bucket, path } = this.#target;
     const filetype = contentType ?? blob.type;
-    const metadata = { bucketName: bucket, path, filename: name, filetype, overwrite, randomizeName, thumbnail };
+    const how = { overwrite, randomizeName, thumbnail, ...describing(this.#options) };
+    const metadata = { bucketName: bucket, path, filename: name, filetype, ...how };
     const pairs = Object.entries(metadata).filter(([, value]) => value !== undefined && value !== "");
     const encoded = pairs.map(([key, value]) => `${key} ${base64(`${value}`)}`).join(",");
     const headers = { "Upload-Length": `${blob.size}`, "Upload-Metadata": encoded };

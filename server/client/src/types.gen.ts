@@ -200,6 +200,8 @@ export interface Schemas {
     index?: boolean;
     /** Whether text-like files are delivered compressed to clients that accept it; true by default. */
     compression?: boolean;
+    /** All lifecycle rules, at most 100; `null` for none. */
+    lifecycle?: Array<Schemas["LifecycleRuleView"]> | null;
   };
   BucketUsageView: {
     bucketName: string;
@@ -229,6 +231,7 @@ export interface Schemas {
     index: boolean;
     /** Whether text-like files are delivered compressed to clients that accept it. */
     compression: boolean;
+    lifecycle: Array<Schemas["LifecycleRuleView"]>;
     createdAt: string;
     updatedAt: string;
     objectCount: number;
@@ -239,6 +242,21 @@ export interface Schemas {
     success: boolean;
     buckets: Array<Schemas["BucketView"]>;
     nextCursor: string | null;
+  };
+  /** Camera data of a photograph, from its Exif block. */
+  CameraView: {
+    make: string | null;
+    model: string | null;
+    lens: string | null;
+    /** Local time of the camera, as `2026-01-31T12:00:00`. */
+    takenAt: string | null;
+    /** Exposure time and aperture, as `1/250 s, f/2.8`. */
+    exposure: string | null;
+    iso: number | null;
+    /** Focal length, as `35 mm`. */
+    focalLength: string | null;
+    /** Whether the file contains the location at which it was taken. */
+    hasLocation: boolean;
   };
   /** Originator of a standing change. */
   ChangedBy: "sweep" | "operator";
@@ -480,6 +498,18 @@ export interface Schemas {
     to: string;
     damageCount: number;
   };
+  /** Lifecycle rule: objects whose keys begin with a prefix expire at an age or at a time. */
+  LifecycleRuleView: {
+    /** Id, unique in the bucket, of 1 to 255 characters. */
+    id: string;
+    /** Start of the keys to which the rule applies, such as `tmp/`; empty for the whole bucket. */
+    prefix?: string;
+    /** Age in seconds since the last modification, 60 to 315,360,000. Either this or `expireAt`. */
+    expireAfterSeconds?: number | null;
+    /** Expiry time of all these objects. */
+    expireAt?: string | null;
+    enabled?: boolean;
+  };
   /** Presentation of the files. */
   LinkLayout: "auto" | "gallery" | "list";
   /** One shared link. */
@@ -618,6 +648,8 @@ export interface Schemas {
     index?: boolean;
     /** Whether text-like files are delivered compressed to clients that accept it; true by default. */
     compression?: boolean;
+    /** All lifecycle rules, at most 100; `null` for none. */
+    lifecycle?: Array<Schemas["LifecycleRuleView"]> | null;
     bucketName: string;
     type?: null | "standard" | "phone";
     organisation?: null | string;
@@ -664,6 +696,50 @@ export interface Schemas {
     /** Restorable versions, possibly few or none before the last page; a `nextCursor` of `null` ends the list. */
     versions: Array<Schemas["NoncurrentVersionView"]>;
     nextCursor: string | null;
+  };
+  /** Description of a file. */
+  ObjectInfo: {
+    bucketName: string;
+    path: string;
+    url: string;
+    size: number;
+    contentType: string;
+    etag: string;
+    createdAt: string;
+    lastModified: string;
+    cacheControl: string | null;
+    contentDisposition: string | null;
+    /** Stored content coding, which is delivered as it is. */
+    contentEncoding: string | null;
+    metadata: Record<string, unknown>;
+    /** Earliest expiry: of the file itself, or by a lifecycle rule. */
+    expiresAt: string | null;
+    /** Id of the lifecycle rule by which the file expires first. */
+    expiresByRule: string | null;
+    /** Displayed width of an image in pixels. */
+    width: number | null;
+    height: number | null;
+    camera: Schemas["CameraView"] | null;
+  };
+  /** Described file. */
+  ObjectReply: {
+    success: boolean;
+    object: Schemas["ObjectInfo"];
+  };
+  /** Change of a file; absent fields are unchanged. */
+  ObjectSettings: {
+    /** Media type, which the content must not contradict. */
+    contentType?: string;
+    /** `Cache-Control`; `null` for the default. */
+    cacheControl?: string | null;
+    /** `Content-Disposition`; `null` for the default. */
+    contentDisposition?: string | null;
+    /** All user metadata, at most 64 entries and 2,048 bytes. */
+    metadata?: Record<string, unknown>;
+    /** Lifetime in seconds from now, 60 to 315,360,000; `null` for no expiry. */
+    expiresIn?: number | null;
+    /** Expiry instead of `expiresIn`; `null` for no expiry. */
+    expiresAt?: string | null;
   };
   /** Handling of a name that is already in use. */
   OnConflict: "refuse" | "rename" | "overwrite";
@@ -1037,7 +1113,7 @@ export interface Schemas {
   /** Webhook settings. */
   WebhookSettings: {
     url?: string;
-    events?: Array<"s3:ObjectCreated:*" | "s3:ObjectRemoved:*" | "s3:ObjectCreated:Put" | "s3:ObjectCreated:Post" | "s3:ObjectCreated:CompleteMultipartUpload" | "s3:ObjectCreated:Copy" | "s3:ObjectRemoved:Delete">;
+    events?: Array<"s3:ObjectCreated:*" | "s3:ObjectRemoved:*" | "s3:LifecycleExpiration:*" | "s3:ObjectCreated:Put" | "s3:ObjectCreated:Post" | "s3:ObjectCreated:CompleteMultipartUpload" | "s3:ObjectCreated:Copy" | "s3:ObjectRemoved:Delete" | "s3:LifecycleExpiration:Delete">;
     prefix?: string | null;
     enabled?: boolean;
   };
@@ -1123,6 +1199,18 @@ export interface Paths {
         randomizeName?: Schemas["Flag"];
         /** Whether to create thumbnails of images; default: the setting of the bucket. */
         thumbnail?: Schemas["Flag"];
+        /** Media type, which the content must not contradict. */
+        contentType?: string;
+        /** `Cache-Control` of the file. */
+        cacheControl?: string;
+        /** `Content-Disposition` of the file. */
+        contentDisposition?: string;
+        /** User metadata: a JSON object with text values, at most 2,048 bytes. */
+        metadata?: string;
+        /** Lifetime of the file in seconds. */
+        expiresIn?: number;
+        /** Expiry of the file, instead of `expiresIn`. */
+        expiresAt?: string;
       };
       body: FormData;
       output: Schemas["UploadReply"];
@@ -1197,6 +1285,20 @@ export interface Paths {
       path: {
         /** Upload token. */
         token: string;
+      };
+      query?: {
+        /** Media type, which the content must not contradict. */
+        contentType?: string;
+        /** `Cache-Control` of the file. */
+        cacheControl?: string;
+        /** `Content-Disposition` of the file. */
+        contentDisposition?: string;
+        /** User metadata: a JSON object with text values, at most 2,048 bytes. */
+        metadata?: string;
+        /** Lifetime of the file in seconds. */
+        expiresIn?: number;
+        /** Expiry of the file, instead of `expiresIn`. */
+        expiresAt?: string;
       };
       body: FormData;
       output: Schemas["UploadReply"];
@@ -1341,6 +1443,33 @@ export interface Paths {
       };
       body: Schemas["DownloadLinkRequest"];
       output: Schemas["DownloadLinkReply"];
+    };
+  };
+  "/api/buckets/{bucketName}/object": {
+    /** Describes a file. */
+    GET: {
+      path: {
+        /** Bucket name. */
+        bucketName: string;
+      };
+      query: {
+        /** Path of the file. */
+        path: string;
+      };
+      output: Schemas["ObjectReply"];
+    };
+    /** Changes media type, response headers, user metadata or expiry of a file. */
+    PATCH: {
+      path: {
+        /** Bucket name. */
+        bucketName: string;
+      };
+      query: {
+        /** Path of the file. */
+        path: string;
+      };
+      body: Schemas["ObjectSettings"];
+      output: Schemas["ObjectReply"];
     };
   };
   "/api/buckets/{bucketName}/zips": {
@@ -1871,6 +2000,18 @@ export interface Paths {
         randomizeName?: Schemas["Flag"];
         /** Whether to create thumbnails of images; default: the setting of the bucket. */
         thumbnail?: Schemas["Flag"];
+        /** Media type, which the content must not contradict. */
+        contentType?: string;
+        /** `Cache-Control` of the file. */
+        cacheControl?: string;
+        /** `Content-Disposition` of the file. */
+        contentDisposition?: string;
+        /** User metadata: a JSON object with text values, at most 2,048 bytes. */
+        metadata?: string;
+        /** Lifetime of the file in seconds. */
+        expiresIn?: number;
+        /** Expiry of the file, instead of `expiresIn`. */
+        expiresAt?: string;
       };
       body: FormData;
       output: Schemas["UploadReply"];
@@ -1890,6 +2031,18 @@ export interface Paths {
         randomizeName?: Schemas["Flag"];
         /** Whether to create thumbnails of images; default: the setting of the bucket. */
         thumbnail?: Schemas["Flag"];
+        /** Media type, which the content must not contradict. */
+        contentType?: string;
+        /** `Cache-Control` of the file. */
+        cacheControl?: string;
+        /** `Content-Disposition` of the file. */
+        contentDisposition?: string;
+        /** User metadata: a JSON object with text values, at most 2,048 bytes. */
+        metadata?: string;
+        /** Lifetime of the file in seconds. */
+        expiresIn?: number;
+        /** Expiry of the file, instead of `expiresIn`. */
+        expiresAt?: string;
       };
       body: FormData;
       output: Schemas["UploadReply"];

@@ -3,6 +3,8 @@
 // Guarantees: progress counts bytes of the file only, and ends at its length. Non-goals: resumable uploads (`tus.ts`).
 
 import type { Call, Connection } from "./connection.ts";
+import { secondsOf, timeOf } from "./durations.ts";
+import type { Duration } from "./durations.ts";
 import type { Schemas } from "./types.gen.ts";
 import { encodePath, withQuery } from "./urls.ts";
 
@@ -35,6 +37,16 @@ export interface UploadOptions extends UploadEvents {
   thumbnail?: boolean;
   /** Media type; by default that of the `Blob`. The server detects known formats from their content. */
   contentType?: string;
+  /** `Cache-Control` of the file; by default that of the bucket. */
+  cacheControl?: string;
+  /** `Content-Disposition` of the file. */
+  contentDisposition?: string;
+  /** User metadata: keys of a-z, 0-9, `.`, `_` and `-`, and ASCII values, together 2,048 bytes. */
+  metadata?: Record<string, string>;
+  /** Lifetime of the file, 60 seconds to ten years. */
+  expiresIn?: Duration;
+  /** Expiry of the file, instead of `expiresIn`. */
+  expiresAt?: Date | string;
   /** When to send the file in resumable pieces: over 16 MiB (`auto`, the default), always or never. */
   resume?: "auto" | "always" | "never";
   /** Storage of unfinished uploads of a `File`, by default `localStorage` where there is one. */
@@ -65,6 +77,18 @@ export async function sourceOf(body: Body, name?: string): Promise<Source> {
   return { blob: stream instanceof Blob ? stream : new Blob([stream as BlobPart]), name: ownName || name || "file" };
 }
 
+/** Returns the options that describe the stored file, as the server accepts them. */
+export function describing(options: UploadOptions): Record<string, string | number | undefined> {
+  const { cacheControl, contentDisposition, metadata, expiresIn, expiresAt } = options;
+  return {
+    cacheControl,
+    contentDisposition,
+    metadata: metadata && JSON.stringify(metadata),
+    expiresIn: secondsOf(expiresIn),
+    expiresAt: timeOf(expiresAt),
+  };
+}
+
 /** Uploads a file to a path, or into a folder, by a form. */
 export function uploadForm(
   connection: Connection,
@@ -74,7 +98,7 @@ export function uploadForm(
 ): Promise<Uploaded> {
   const { overwrite, randomizeName, thumbnail } = options;
   const url = `${connection.url}/${encodePath(target.bucket)}/${encodePath(target.path)}`;
-  return postForm(connection, withQuery(url, { overwrite, randomizeName, thumbnail }), source, options, overwrite);
+  return postForm(connection, withQuery(url, { overwrite, randomizeName, thumbnail, ...describing(options) }), source, options, overwrite);
 }
 
 /** Posts a form with a file. Repeating it changes nothing if it replaces the file. */

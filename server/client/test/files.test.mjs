@@ -237,3 +237,22 @@ test("uploadMany reports each file, and the sum of the progress", async () => {
   assert.deepEqual(reported.sort(), ["1.txt", "2.png", "3.txt"]);
   assert.equal(last.totalBytes, 8 + PNG.length);
 });
+
+test("metadata and expiry are set by uploads and changed later", async () => {
+  const pics = await newBucket();
+  const options = { metadata: { by: "ann b" }, cacheControl: "no-store", expiresIn: "1d" };
+  for (const resume of ["never", "always"]) {
+    const path = `${resume}.txt`;
+    await pics.upload(path, new File(["hello"], path), { ...options, resume });
+    const info = await pics.info(path);
+    assert.deepEqual([info.metadata, info.cacheControl, info.size], [{ by: "ann b" }, "no-store", 5]);
+    assert.ok(Math.abs(Date.parse(info.expiresAt) - Date.now() - 86_400_000) < 60_000, info.expiresAt);
+    const at = new Date(Date.now() + 3_600_000);
+    const changed = await pics.edit(path, { expiresAt: at, metadata: {}, contentType: "text/markdown" });
+    assert.deepEqual([changed.metadata, Date.parse(changed.expiresAt)], [{}, at.getTime()]);
+    assert.deepEqual([changed.contentType, changed.etag, changed.cacheControl], ["text/markdown", info.etag, "no-store"]);
+    assert.equal((await pics.edit(path, { expiresIn: null })).expiresAt, null);
+  }
+  const refused = pics.edit("none.txt", { cacheControl: null });
+  await assert.rejects(refused, (error) => error instanceof TrugError && error.code === "file_not_found");
+});

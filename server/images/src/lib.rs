@@ -14,6 +14,7 @@
 //!   orientation  Exif orientation
 //!   encode     one module per format
 //!   animation  the same steps for each frame
+//! camera     Exif data of a photograph
 //! ```
 //!
 //! Untrusted input is parsed only by safe Rust; the encoders in C, libwebp and with the feature `fast-codecs`
@@ -25,6 +26,7 @@
 //! Non-goals: requests, names, the source of the bytes, threads.
 
 mod animation;
+mod camera;
 mod decode;
 mod encode;
 mod error;
@@ -40,6 +42,7 @@ mod riff;
 mod source_info;
 mod transform;
 
+pub use self::camera::{CameraInfo, read_camera};
 pub use self::error::{Error, LimitKind};
 pub use self::format::{Format, HEAD_BYTES};
 pub use self::plan::{Plan, PlanOutcome, Quality, plan};

@@ -5,6 +5,7 @@
 //! object_operations   move, copy, deletion and restore of files
 //! webhooks            delivery of webhook events
 //! archive             export and import of a bucket or a folder
+//! expiry              deletion of expired objects
 //! fair_use            sweep of accounts in violation of fair use
 //! compaction          compaction on request
 //! log_scan            log scans for requests, one at a time
@@ -19,6 +20,7 @@
 pub mod archive;
 pub mod compaction;
 mod context;
+mod expiry;
 pub mod fair_use;
 pub mod limits;
 pub mod log_scan;
@@ -30,3 +32,4 @@ pub mod thumbnail_object;
 pub mod webhooks;
 
 pub use self::context::Context;
+pub use self::expiry::{ExpirySweep, run_expiry};

@@ -22,6 +22,18 @@ pub const IMPORT_RATE_LIMIT_DELAY: Duration = Duration::from_secs(1);
 pub const DELETE_FILES_MAX: usize = 100;
 /// Maximum concurrent body copies for move requests; others wait.
 pub const COPIES_MAX: usize = 8;
+/// Interval of the sweeps that delete expired objects.
+pub const EXPIRY_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// Additional delay after a failed sweep.
+pub const EXPIRY_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// Entries of the expiry schedule that are read at once.
+pub const EXPIRY_ENTRIES_MAX: usize = 256;
+/// Maximum interval of the scans for objects that lifecycle rules expire, in milliseconds.
+pub const EXPIRY_SCAN_INTERVAL_MS: u64 = 60 * 60 * 1_000;
+/// Objects of a bucket that a scan remembers because they expire before the next one: some 10 MB.
+pub const EXPIRY_UPCOMING_MAX: usize = 65_536;
+/// Minimum interval between audit records of expired objects, in milliseconds.
+pub const EXPIRY_AUDIT_INTERVAL_MS: u64 = 10 * 60 * 1_000;
 /// Maximum attempts to move a file that changes concurrently.
 pub const MOVE_TRIES_MAX: usize = 5;
 /// Files that are moved or restored in one batch, each with its thumbnail, that of the object it replaces, and events.
@@ -79,9 +91,9 @@ const _: () = assert!(
     DELETE_FILES_MAX * (2 + catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
         <= engine::limits::BATCH_RECORDS_MAX
 );
-// A file put and deleted, two thumbnails, and two events for each webhook.
+// A file put and deleted, two thumbnails, an expiry, and two events for each webhook.
 const _: () = assert!(
-    MOVE_BATCH_FILES_MAX * (4 + 2 * catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
+    MOVE_BATCH_FILES_MAX * (5 + 2 * catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
         <= engine::limits::BATCH_RECORDS_MAX
 );
 const _: () = assert!(2 * DELETE_FILES_MAX < engine::limits::LIST_PAGE_MAX);

@@ -3,6 +3,7 @@
 //! Entity tags match with and without quotes: SDKs strip the quotes, and applications send back what they got.
 //! Guarantees: a conditional write fails if the object changes between the check and the commit. Non-goals: ranges.
 
+use catalog::object_attributes::last_modified_ms;
 use engine::{Batch, Object, ObjectName, Precondition};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
@@ -42,7 +43,7 @@ pub(super) fn check_source(headers: &HeaderMap, source: &Object) -> Result<(), A
     let as_read = OF_SOURCE.into_iter().filter_map(|(of_source, of_read)| {
         headers.get(of_source).map(|value| (of_read, value.clone()))
     });
-    let validators = Validators::new(etag_of(source), source.modified_ms());
+    let validators = Validators::new(etag_of(source), last_modified_ms(source));
     match evaluate_preconditions(&Method::GET, &quoted(&as_read.collect()), Some(&validators)) {
         PreconditionResult::Proceed { .. } => Ok(()),
         PreconditionResult::NotModified | PreconditionResult::PreconditionFailed => {

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use catalog::object_attributes::{S3Attributes, StoredAttributes};
+use catalog::object_attributes::{S3Attributes, StoredAttributes, last_modified_ms};
 use catalog::{EventKind, Scope};
 use engine::{Error, ObjectName};
 use http::HeaderMap;
@@ -172,7 +172,7 @@ fn result_of(stored: &engine::Object) -> CopyObjectResult {
     let checksum = response_of(checksum);
     let mut result = CopyObjectResult {
         e_tag: strong_etag(etag_in(&attributes, stored)),
-        last_modified: time_of(stored.modified_ms()),
+        last_modified: time_of(last_modified_ms(stored)),
         ..CopyObjectResult::default()
     };
     copy_checksums!(checksum => result);

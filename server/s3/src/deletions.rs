@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use catalog::object_attributes::StoredAttributes;
+use catalog::object_attributes::last_modified_ms;
 use catalog::versions::{self, Absent, Promoted, Removal, Version, VersionId};
 use catalog::{Bucket, EventKind, ObjectBatch, ObjectEvent, Scope};
 use engine::{
@@ -136,7 +137,7 @@ async fn delete_unversioned(
     let Some(there) = there.filter(|there| matches_sent_key(there, &wanted.key)) else {
         return Ok(Outcome::Deleted);
     };
-    check_properties(wanted, &there, there.modified_ms())?;
+    check_properties(wanted, &there, last_modified_ms(&there))?;
     let along = conditions.batch(app, name, &wanted.key).await?;
     let deleted = delete_keys(app, &bucket.name, along, std::slice::from_ref(&name.key)).await;
     deleted.map_err(|error| conditions.explain(error))?;

@@ -9,7 +9,7 @@
 //! access  parameters     authentication, rate limits, and supported parameters of each operation
 //! operations             table of operations
 //! buckets  listing  objects  reads  deletions  copying  multipart  versioning                operations
-//! tagging  object_lock  acl  policies  public_access_block  cors  configuration
+//! tagging  object_lock  acl  policies  public_access_block  lifecycle  cors  configuration
 //! conditions  checksums  stored  rewriting  incoming  framing                      shared parts
 //! form_upload  form_signature  post_policy                              browser uploads by HTML forms
 //! errors  error_body     conversion to S3 errors
@@ -34,6 +34,7 @@ mod form_signature;
 mod form_upload;
 mod framing;
 mod incoming;
+mod lifecycle;
 mod limits;
 mod listing;
 mod multipart;

@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catalog::object_attributes::StoredAttributes;
+use catalog::object_attributes::{StoredAttributes, last_modified_ms};
 use catalog::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
 use catalog::{Bucket, Scope};
 use engine::Object;
@@ -89,7 +89,7 @@ impl ListRequest {
         let bucket = caller.bucket(&app.catalog, &parse_bucket_name(&self.bucket)?, Scope::List)?;
         let prefix = normalize(&self.prefix).into_owned();
         caller.require_prefix_access(&prefix)?;
-        let page = match self.keys_max {
+        let mut page = match self.keys_max {
             0 => KeyGroupPage::default(),
             limit => {
                 let (store, name) = (app.store.clone(), bucket.name.clone());
@@ -102,6 +102,7 @@ impl ListRequest {
                 .await?
             }
         };
+        page.objects.retain(|object| !bucket.is_expired(object, || app.clock.unix_ms()));
         let prefixes = page.groups.iter();
         let prefixes: Vec<_> =
             prefixes.map(|group| CommonPrefix { prefix: Some(self.text(group)) }).collect();
@@ -115,7 +116,7 @@ impl ListRequest {
         Listed {
             key: Some(self.text(&key_in(&attributes, object))),
             e_tag: strong_etag(etag_in(&attributes, object)),
-            last_modified: time_of(object.modified_ms()),
+            last_modified: time_of(last_modified_ms(object)),
             size: i64::try_from(object.bytes()).ok(),
             storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
             owner: owner.cloned(),

@@ -19,7 +19,7 @@ use s3s::dto::{
     ObjectLockEnabled, ObjectLockLegalHold, ObjectLockLegalHoldStatus, ObjectLockRetention,
     ObjectLockRetentionMode, ObjectLockRule, PutObjectLegalHoldInput, PutObjectLegalHoldOutput,
     PutObjectLockConfigurationInput, PutObjectLockConfigurationOutput, PutObjectRetentionInput,
-    PutObjectRetentionOutput, TimestampFormat,
+    PutObjectRetentionOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use service::auth::Caller;
@@ -29,7 +29,7 @@ use super::access::caller_of;
 use super::buckets::{change_settings, head_bucket};
 use super::configuration::not_configured;
 use super::errors::{code, s3_error, to_s3_error};
-use super::objects::{authorized_object, time_of};
+use super::objects::{authorized_object, millis_of, parse_millis, time_of};
 use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
 
@@ -61,7 +61,7 @@ pub(super) fn sent_lock(headers: &HeaderMap, bucket: &Bucket, now_ms: u64) -> S3
             let mode = parse_mode(mode).ok_or_else(|| {
                 invalid("x-amz-object-lock-mode must be GOVERNANCE or COMPLIANCE")
             })?;
-            let until_ms = millis_of(until).ok_or_else(|| {
+            let until_ms = parse_millis(until).ok_or_else(|| {
                 invalid("x-amz-object-lock-retain-until-date must be an ISO 8601 time")
             })?;
             Some(in_future(Retention { mode, until_ms }, now_ms)?)
@@ -92,12 +92,6 @@ pub(super) fn add_headers(headers: &mut HeaderMap, bucket: &Bucket, lock: Object
     if lock.hold {
         headers.insert(LEGAL_HOLD, HeaderValue::from_static(ObjectLockLegalHoldStatus::ON));
     }
-}
-
-/// Parses an ISO 8601 time to milliseconds since 1970.
-fn millis_of(text: &str) -> Option<u64> {
-    let time: jiff::Timestamp = text.parse().ok()?;
-    u64::try_from(time.as_millisecond()).ok()
 }
 
 fn parse_mode(text: &str) -> Option<RetentionMode> {
@@ -293,10 +287,8 @@ fn sent_retention(sent: &ObjectLockRetention) -> S3Result<Option<Retention>> {
     };
     let mode = parse_mode(mode.as_str());
     let mode = mode.ok_or_else(|| malformed("Mode must be GOVERNANCE or COMPLIANCE"))?;
-    let mut text = Vec::new();
-    let written = until.format(TimestampFormat::DateTime, &mut text);
-    let until_ms = written.ok().and_then(|()| millis_of(str::from_utf8(&text).ok()?));
-    let until_ms = until_ms.ok_or_else(|| malformed("RetainUntilDate must be an ISO 8601 time"))?;
+    let until_ms =
+        millis_of(until).ok_or_else(|| malformed("RetainUntilDate must be an ISO 8601 time"))?;
     Ok(Some(Retention { mode, until_ms }))
 }
 

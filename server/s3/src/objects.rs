@@ -16,7 +16,7 @@ use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
 use protocol::request_body::{BodyLimits, RequestBody};
-use s3s::dto::{ETag, PutObjectInput, PutObjectOutput, Timestamp};
+use s3s::dto::{ETag, PutObjectInput, PutObjectOutput, Timestamp, TimestampFormat};
 use s3s::{S3Request, S3Result, TrailingHeaders};
 use service::auth::Caller;
 use service::state::AppState;
@@ -91,6 +91,19 @@ pub(super) fn strong_etag(etag: String) -> Option<ETag> {
 pub(super) fn time_of(unix_ms: u64) -> Option<Timestamp> {
     let since = std::time::Duration::from_millis(unix_ms);
     Some(Timestamp::from(std::time::UNIX_EPOCH.checked_add(since)?))
+}
+
+/// Returns a time in milliseconds since 1970; `None` for an earlier one.
+pub(super) fn millis_of(time: &Timestamp) -> Option<u64> {
+    let mut text = Vec::new();
+    time.format(TimestampFormat::DateTime, &mut text).ok()?;
+    parse_millis(std::str::from_utf8(&text).ok()?)
+}
+
+/// Parses an ISO 8601 time to milliseconds since 1970.
+pub(super) fn parse_millis(text: &str) -> Option<u64> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    u64::try_from(time.as_millisecond()).ok()
 }
 
 /// Returns the object of that name, if it exists.

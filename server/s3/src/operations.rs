@@ -10,8 +10,8 @@ use service::state::AppState;
 use super::access::caller_of;
 use super::configuration::{self, check_bucket, not_configured};
 use super::{
-    acl, buckets, copying, cors, deletions, listing, multipart, object_lock, objects, policies,
-    public_access_block, reads, tagging, versioning,
+    acl, buckets, copying, cors, deletions, lifecycle, listing, multipart, object_lock, objects,
+    policies, public_access_block, reads, tagging, versioning,
 };
 
 /// Operations on a running service.
@@ -118,6 +118,11 @@ operations! {
     done put_object_retention PutObjectRetentionInput PutObjectRetentionOutput object_lock::put_retention;
     done get_object_legal_hold GetObjectLegalHoldInput GetObjectLegalHoldOutput object_lock::get_legal_hold;
     done put_object_legal_hold PutObjectLegalHoldInput PutObjectLegalHoldOutput object_lock::put_legal_hold;
+    done get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput
+        GetBucketLifecycleConfigurationOutput lifecycle::get;
+    done put_bucket_lifecycle_configuration PutBucketLifecycleConfigurationInput
+        PutBucketLifecycleConfigurationOutput lifecycle::put;
+    done delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput lifecycle::delete;
     done get_bucket_cors GetBucketCorsInput GetBucketCorsOutput cors::get;
     done put_bucket_cors PutBucketCorsInput PutBucketCorsOutput cors::put;
     done delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput cors::delete;
@@ -144,7 +149,6 @@ operations! {
     answered head_object HeadObjectInput HeadObjectOutput reads::head;
 
     missing get_bucket_encryption GetBucketEncryptionInput GetBucketEncryptionOutput "ServerSideEncryptionConfigurationNotFoundError";
-    missing get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput GetBucketLifecycleConfigurationOutput "NoSuchLifecycleConfiguration";
     missing get_bucket_replication GetBucketReplicationInput GetBucketReplicationOutput "ReplicationConfigurationNotFoundError";
     missing get_bucket_website GetBucketWebsiteInput GetBucketWebsiteOutput "NoSuchWebsiteConfiguration";
 
@@ -154,7 +158,6 @@ operations! {
     empty get_bucket_notification_configuration
         GetBucketNotificationConfigurationInput GetBucketNotificationConfigurationOutput;
     empty delete_bucket_encryption DeleteBucketEncryptionInput DeleteBucketEncryptionOutput;
-    empty delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput;
     empty delete_bucket_ownership_controls DeleteBucketOwnershipControlsInput DeleteBucketOwnershipControlsOutput;
     empty delete_bucket_replication DeleteBucketReplicationInput DeleteBucketReplicationOutput;
     empty delete_bucket_website DeleteBucketWebsiteInput DeleteBucketWebsiteOutput;

@@ -33,6 +33,7 @@ use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::quoted;
 use super::errors::{s3_error, to_s3_error};
+use super::lifecycle::{EXPIRATION, expiration_header};
 use super::object_lock;
 use super::objects::{EMPTY_MD5, authorized_object, etag_in, strong_etag, time_of};
 use super::signed::is_signed_address;
@@ -183,6 +184,12 @@ async fn get_object<T>(
             object_lock::add_headers(&mut read.headers, &bucket, lock);
             let id = HeaderValue::try_from(version.id.to_string());
             read.headers.extend(id.map(|id| (VERSION_ID, id)));
+        }
+        if version.is_latest
+            && let Some((at_ms, rule)) = bucket.expiry(&version.object)
+        {
+            let value = expiration_header(at_ms, rule);
+            read.headers.extend(value.map(|value| (EXPIRATION, value)));
         }
         return Ok(read);
     }

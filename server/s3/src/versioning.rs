@@ -96,7 +96,9 @@ pub(super) async fn find_version(
     let ours = |error: ApiError| to_s3_error(&error);
     let Some(id) = id else {
         let found = head_object(app, name).await.map_err(ours)?;
-        let found = found.filter(|found| matches_sent_key(found, sent_key));
+        let now_ms = || app.clock.unix_ms();
+        let found = found
+            .filter(|found| matches_sent_key(found, sent_key) && !bucket.is_expired(found, now_ms));
         return match found {
             Some(object) => Ok(Version::current(bucket.versioning, object)),
             None => Err(missing(app, bucket, name).await?),

@@ -110,7 +110,7 @@ pub async fn deliver_shared(
     embed_policy::reject_active_embeds(&request.headers)?;
     let query = Query::from_uri(&request.uri);
     for _ in 0..LOOKUPS_MAX {
-        let object = app.store.get(name)?.ok_or_else(ApiError::file_not_found)?;
+        let object = locate(app, bucket, name, None)?.ok_or_else(ApiError::file_not_found)?;
         match deliver_object(app, request, &query, bucket, &object).await {
             Err(Retry::Stale) => {}
             Err(Retry::Error(error)) => return Err(error),
@@ -129,6 +129,7 @@ fn locate(
     denied: Option<&ApiError>,
 ) -> Result<Option<Object>, ApiError> {
     let found = app.store.get(name)?;
+    let found = found.filter(|object| !bucket.is_expired(object, || app.clock.unix_ms()));
     match denied {
         Some(error) if !found.as_ref().is_some_and(|object| bucket.is_public_object(object)) => {
             Err(error.clone())

@@ -7,6 +7,7 @@
 //! admission        authentication (auth), rate limits, same-origin checks (own_pages)
 //! upload           receive, accept, resolve, commit
 //! delivery         locate, decide, body
+//! object_options   type, headers, metadata and expiry of an object; attribute_change changes them
 //! variants         plan, cache, render
 //! zip              archives of folders and selections
 //! link_access      rights and passwords of shared links
@@ -17,6 +18,7 @@
 //! Non-goals: routes, connections, and the endpoints themselves.
 
 pub mod admission;
+pub mod attribute_change;
 pub mod auth;
 pub mod config;
 pub mod cors;
@@ -28,6 +30,7 @@ pub mod job_services;
 pub mod limits;
 pub mod link_access;
 pub mod object_body;
+pub mod object_options;
 pub mod own_pages;
 pub mod parameters;
 pub mod password_work;

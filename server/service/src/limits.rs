@@ -188,6 +188,15 @@ pub const IMAGE_MEMORY_DIVISOR: u64 = 4;
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
+/// Maximum entries of the user metadata of an object.
+pub const METADATA_ENTRIES_MAX: usize = 64;
+/// Maximum characters of a key of user metadata.
+pub const METADATA_KEY_CHARS_MAX: usize = 64;
+/// Maximum bytes of the keys and values of user metadata, as S3 has it.
+pub const METADATA_BYTES_MAX: usize = 2_048;
+/// Maximum characters of a response header that is stored with an object.
+pub const HEADER_VALUE_CHARS_MAX: usize = 512;
+
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(
     2 * catalog::limits::BUCKET_LIST_MAX * (catalog::limits::CATALOG_TEXT_BYTES_MAX + 8)

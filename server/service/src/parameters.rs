@@ -2,9 +2,10 @@
 //!
 //! Non-goals: parsing, which `protocol` does, and meaning.
 
+use catalog::limits::{EXPIRY_SECONDS_MAX, EXPIRY_SECONDS_MIN};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, SchemaType, Type};
-use utoipa::openapi::{RefOr, Required, Schema, SchemaFormat};
+use utoipa::openapi::{KnownFormat, RefOr, Required, Schema, SchemaFormat};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 /// Boolean query parameter: true as `true`, `1`, `yes`, `on` or without a value, false as `false`, `0`, `no`, `off`.
@@ -21,6 +22,10 @@ pub struct NameFilterParameter;
 
 /// Upload options: `overwrite`, `randomizeName`, `thumbnail`.
 pub struct UploadParameters;
+
+/// Options that describe the object of an upload: `contentType`, `cacheControl`, `contentDisposition`, `metadata`,
+/// `expiresIn`, `expiresAt`.
+pub struct ObjectOptionParameters;
 
 /// Bucket in the URL.
 pub struct BucketParameter;
@@ -125,6 +130,30 @@ impl IntoParams for UploadParameters {
                 flag(),
                 "Whether to create thumbnails of images; default: the setting of the bucket.",
             ),
+        ]
+    }
+}
+
+impl IntoParams for ObjectOptionParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let seconds = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(EXPIRY_SECONDS_MIN))
+            .maximum(Some(EXPIRY_SECONDS_MAX));
+        let time = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
+        vec![
+            query("contentType", text(), "Media type, which the content must not contradict."),
+            query("cacheControl", text(), "`Cache-Control` of the file."),
+            query("contentDisposition", text(), "`Content-Disposition` of the file."),
+            query(
+                "metadata",
+                text(),
+                "User metadata: a JSON object with text values, at most 2,048 bytes.",
+            ),
+            query("expiresIn", seconds.into(), "Lifetime of the file in seconds."),
+            query("expiresAt", time.into(), "Expiry of the file, instead of `expiresIn`."),
         ]
     }
 }

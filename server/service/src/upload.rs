@@ -20,6 +20,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use catalog::limits::NAME_TRIES_MAX;
+use catalog::object_attributes::last_modified_ms;
 use catalog::{Bucket, BucketKind, EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::{Batch, Conflict, Error, FolderKey, Object, ObjectKey, ObjectName, Precondition};
 use http::Request;
@@ -42,7 +43,8 @@ pub use self::receive::{StagedFile, receive, receive_raw};
 use self::resolve::{ResolvedUpload, resolve};
 pub use self::thumbnails::ThumbnailCache;
 use crate::auth::Caller;
-use crate::parameters::{ObjectPathParameters, UploadParameters};
+use crate::object_options::ObjectOptions;
+use crate::parameters::{ObjectOptionParameters, ObjectPathParameters, UploadParameters};
 use crate::replies::{Success, UploadReply, UploadedFile};
 use crate::request_context::Target;
 use crate::state::AppState;
@@ -61,7 +63,7 @@ pub const THUMBNAIL: &[&str] =
     path = "/{bucket}/{path}",
     operation_id = "upload",
     tag = "Files",
-    params(ObjectPathParameters, UploadParameters),
+    params(ObjectPathParameters, UploadParameters, ObjectOptionParameters),
     request_body(content = FormFiles, content_type = "multipart/form-data"),
     responses((status = OK, body = UploadReply))
 )]
@@ -76,7 +78,8 @@ pub async fn upload(
     let params = upload_params(&query)?;
     let target = UploadTarget::from_path(bucket, path.place);
     check_target(&caller, &target)?;
-    store_form(&app, &caller, &target, params, Batch::new(), request).await
+    let options = ObjectOptions::from_query(&query, app.clock.unix_ms())?;
+    store_form(&app, &caller, &target, (params, options), Batch::new(), request).await
 }
 
 /// Parses the upload options of the query.
@@ -95,19 +98,19 @@ pub fn thumbnail_param(query: &Query) -> Result<ThumbnailChoice, ApiError> {
 }
 
 /// Receives a form from a caller that may write to its target, and stores its files in one batch with the changes
-/// in `along`.
+/// in `along`. The options of the objects apply to all files.
 pub async fn store_form(
     app: &AppState,
     caller: &Caller,
     target: &UploadTarget,
-    params: UploadParams,
+    (params, options): (UploadParams, ObjectOptions),
     along: Batch,
     request: Request<Body>,
 ) -> Result<Success<UploadReply>, ApiError> {
     let (head, body) = request.into_parts();
     let limits = BodyLimits::new(app.body_bytes_max());
     let form = FormFiles::open(&head.headers, body, limits).await?;
-    let files = receive(app, target, form).await?;
+    let files = receive(app, target, form, &options).await?;
     let keys = resolve_keys(app, target, params.naming, &files)?;
     keys.iter().try_for_each(|key| caller.require_key_access(key))?;
     let options = UploadOptions::new(params, EventKind::CreatedByPost);
@@ -285,7 +288,7 @@ fn uploaded(app: &AppState, file: StoredFile) -> UploadedFile {
         size: object.bytes(),
         content_type: object.content_type().to_owned(),
         etag: format!("\"{}\"", object.etag()),
-        last_modified: iso_time(object.modified_ms()),
+        last_modified: iso_time(last_modified_ms(object)),
         renamed: file.renamed,
     }
 }

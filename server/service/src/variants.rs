@@ -15,6 +15,7 @@
 //! Non-goals: requests and responses.
 
 mod cache;
+mod camera;
 mod compressed;
 mod plan;
 mod render;
@@ -37,6 +38,8 @@ use usage::bucket_counters::BucketCounters;
 use usage::task::blocking;
 
 use self::cache::{VariantCache, VariantKey};
+pub use images::CameraInfo;
+
 pub use self::compressed::CompressedFile;
 pub use self::plan::{HeaderDepth, ImageHeader, VariantLookup, read_header};
 pub use self::render::RenderTask;

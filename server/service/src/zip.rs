@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use engine::BucketName;
+use catalog::Bucket;
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Method};
 use protocol::error::ApiError;
@@ -61,11 +61,11 @@ impl ZipMemory {
 /// `file_not_found` if there is no file; `zip_too_large` for more than [`ZIP_ENTRIES_MAX`].
 pub async fn zip_contents(
     app: &AppState,
-    bucket: BucketName,
+    bucket: Arc<Bucket>,
     paths: Vec<PathInBucket>,
 ) -> Result<ZipContents, ApiError> {
-    let store = app.store.clone();
-    blocking(move || ZipContents::find(&store, &bucket, paths)).await
+    let (store, now_ms) = (app.store.clone(), app.clock.unix_ms());
+    blocking(move || ZipContents::find(&store, &bucket, now_ms, paths)).await
 }
 
 /// Returns the response with an archive, saved under this name. An unreadable first file is an error.

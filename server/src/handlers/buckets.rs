@@ -216,6 +216,10 @@ pub async fn edit(
     caller.require_folder_access(&FolderKey::root())?;
     let change = bucket_change(&name, body.deserialize::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &change)?;
+    if change.lifecycle.as_ref().is_some_and(|rules| !rules.is_empty()) {
+        // A rule deletes objects.
+        caller.bucket(&app.catalog, &name, Scope::Delete)?;
+    }
     if change.access == Some(Access::Public) && bucket.access == Access::Private {
         // Making a bucket public grants read access to everyone.
         caller.bucket(&app.catalog, &name, Scope::Read)?;

@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
-use engine::BucketName;
+use engine::{BucketName, Object};
 use jobs::object_operations::find_object;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
@@ -75,7 +75,9 @@ pub async fn create(
         return Err(ApiError::conflict("The bucket is public: use the plain URL"));
     }
     let name = engine::ObjectName::new(bucket.name.clone(), key);
-    find_object(&app.store, &name).await?.ok_or_else(ApiError::file_not_found)?;
+    let found = find_object(&app.store, &name).await?;
+    let is_current = |it: &Object| !bucket.is_expired(it, || app.clock.unix_ms());
+    found.filter(is_current).ok_or_else(ApiError::file_not_found)?;
     let expires_ms = app.clock.unix_ms().saturating_add(1_000 * expires_in);
     let grant = Grant {
         id: TokenId::issue(&*app.rng),

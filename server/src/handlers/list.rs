@@ -7,8 +7,9 @@ use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catalog::Scope;
+use catalog::object_attributes::last_modified_ms;
 use engine::listing::{KeyGroupPage, KeyGrouping};
-use engine::{BucketName, FolderKey, Store};
+use engine::{BucketName, FolderKey, Object, Store};
 use protocol::error::ApiError;
 use protocol::object_path::{normalize, parse_bucket_name};
 use protocol::paging::{folder_cursor_text, parse_folder_cursor};
@@ -75,7 +76,7 @@ pub async fn list(
     query: Query,
 ) -> Result<Success<ListReply>, ApiError> {
     let listing = Listing::of(&query)?;
-    caller.bucket(&app.catalog, &listing.bucket, Scope::List)?;
+    let bucket = caller.bucket(&app.catalog, &listing.bucket, Scope::List)?;
     caller.require_prefix_access(&listing.prefix)?;
     let start_after = query.string(&["startAfter"])?.map(|text| normalize(&text).into_owned());
     if start_after.is_some() && listing.order == Order::Folders {
@@ -96,9 +97,11 @@ pub async fn list(
             blocking(move || listing.page(&store, after.as_deref(), keys_max)).await?
         }
     };
-    let contents = page.objects.iter().map(|object| ListedObject {
+    let is_expired = |object: &&Object| bucket.is_expired(object, || app.clock.unix_ms());
+    let current = page.objects.iter().filter(|object| !is_expired(object));
+    let contents = current.map(|object| ListedObject {
         key: object.name().key.to_string(),
-        last_modified: iso_time(object.modified_ms()),
+        last_modified: iso_time(last_modified_ms(object)),
         etag: format!("\"{}\"", object.etag()),
         size: object.bytes(),
     });

@@ -20,7 +20,8 @@ use protocol::reserved_paths::TOKEN_PATH;
 use service::admission::{charge, with_rate_limit_headers};
 use service::auth::Caller;
 use service::limits;
-use service::parameters::{Flag, ObjectPathParameters, UploadParameters};
+use service::object_options::ObjectOptions;
+use service::parameters::{Flag, ObjectOptionParameters, ObjectPathParameters, UploadParameters};
 use service::path_params::UrlToken;
 use service::rate_limit::RateClass;
 use service::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
@@ -109,7 +110,7 @@ pub async fn presign_address(
     operation_id = "uploadWithToken",
     tag = "Presigned uploads",
     security(()),
-    params(("token" = String, Path, description = "Upload token.")),
+    params(("token" = String, Path, description = "Upload token."), ObjectOptionParameters),
     request_body(content = FormFiles, content_type = "multipart/form-data"),
     responses(
         (status = OK, body = UploadReply),
@@ -122,6 +123,7 @@ pub async fn presign_address(
 pub async fn upload_with_token(
     State(app): State<AppState>,
     Path(UrlToken(token)): Path<UrlToken>,
+    query: Query,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let grant = verify_grant(&app, &token, Purpose::Form)?;
@@ -137,7 +139,12 @@ pub async fn upload_with_token(
         context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
     }
     let along = grant.redeem().map_err(internal)?;
-    let stored = store_form(&app, &issuer, &destination, grant.params, along, request).await;
+    let options = ObjectOptions::from_query(&query, app.clock.unix_ms());
+    let stored = async {
+        let params = (grant.params, options?);
+        store_form(&app, &issuer, &destination, params, along, request).await
+    };
+    let stored = stored.await;
     Ok(with_rate_limit_headers(&taken, stored))
 }
 

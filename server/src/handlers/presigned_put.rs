@@ -15,6 +15,7 @@ use protocol::object_path::PathInBucket;
 use protocol::query::Query;
 use protocol::request_body::{BodyLimits, RequestBody};
 use service::admission::{charge, with_rate_limit_headers};
+use service::object_options::ObjectOptions;
 use service::parameters::ObjectPathParameters;
 use service::rate_limit::RateClass;
 use service::replies::{Success, UploadReply};
@@ -62,14 +63,15 @@ pub async fn put_presigned(
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     let taken = charge(&app, RateClass::Upload, &issuer)?;
-    let stored = store_body(&app, &destination, grant.params, key, request).await;
+    let options = ObjectOptions::from_query(&query, app.clock.unix_ms())?;
+    let stored = store_body(&app, &destination, (grant.params, options), key, request).await;
     Ok(with_rate_limit_headers(&taken, stored))
 }
 
 async fn store_body(
     app: &AppState,
     destination: &UploadTarget,
-    wishes: UploadParams,
+    (params, options): (UploadParams, ObjectOptions),
     key: ObjectKey,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
@@ -77,11 +79,12 @@ async fn store_body(
     let declared_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
-    let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
-    let manner = UploadOptions::new(wishes, EventKind::CreatedByPut);
-    let kept =
-        store_files(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
-    let reply = reply(app, destination, kept);
+    let mut file = receive_raw(app, &destination.bucket, declared_type, body).await?;
+    file.describe(&options)?;
+    let options = UploadOptions::new(params, EventKind::CreatedByPut);
+    let stored =
+        store_files(app, &destination.bucket, options, Batch::new(), vec![file], &[key]).await?;
+    let reply = reply(app, destination, stored);
     let etag = HeaderValue::try_from(reply.etag());
     let mut response = Success(reply).into_response();
     response.headers_mut().extend(etag.map(|etag| (ETAG, etag)));

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use catalog::Scope;
+use catalog::object_attributes::last_modified_ms;
 use engine::Object;
 use protocol::error::ApiError;
 use protocol::query::Query;
@@ -76,7 +77,7 @@ pub async fn list(
         key: object.name().key.to_string(),
         size: object.bytes(),
         content_type: object.content_type().to_owned(),
-        modified_at: iso_time(object.modified_ms()),
+        modified_at: iso_time(last_modified_ms(object)),
     };
     Ok(Success(RecentUploadsReply { uploads: found.iter().map(view).collect() }))
 }

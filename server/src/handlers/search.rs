@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
 use catalog::Scope;
+use catalog::object_attributes::last_modified_ms;
 use engine::clock::Clock;
 use engine::{BucketName, FolderKey, Object, ObjectName, Store};
 use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
@@ -150,7 +151,18 @@ struct SearchResult {
 
 fn answer(app: &AppState, hits: HitPage) -> Result<SearchResult, ApiError> {
     let HitPage { hits, total, total_is_exact, .. } = hits;
-    let hits = hits.into_iter().map(|hit| search_hit(app, hit)).collect::<Result<_, ApiError>>()?;
+    let is_current = |hit: &Hit| match &hit.item {
+        HitItem::Folder(_) => true,
+        HitItem::File(object) => {
+            let bucket = app.catalog.buckets().get(&object.name().bucket);
+            bucket.is_some_and(|it| !it.is_expired(object, || app.clock.unix_ms()))
+        }
+    };
+    let hits = hits
+        .into_iter()
+        .filter(is_current)
+        .map(|hit| search_hit(app, hit))
+        .collect::<Result<_, ApiError>>()?;
     Ok(SearchResult { hits, total, total_is_exact })
 }
 
@@ -168,7 +180,7 @@ fn found_file(app: &AppState, object: &Object) -> Result<SearchFile, ApiError> {
     let url = |name: &ObjectName| public_url(app.public_url.as_str(), name);
     Ok(SearchFile {
         size: object.bytes(),
-        last_modified: iso_time(object.modified_ms()),
+        last_modified: iso_time(last_modified_ms(object)),
         etag: format!("\"{}\"", object.etag()),
         content_type: object.content_type().to_owned(),
         url: url(object.name()),

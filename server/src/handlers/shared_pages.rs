@@ -259,7 +259,7 @@ async fn zip_of(app: &AppState, secret: &str, head: &Parts) -> Result<Response, 
         return Err(Notice::FileNotFound.into());
     }
     open.attribute(app, head);
-    let contents = zip_contents(app, open.bucket.name.clone(), open.link.places()).await?;
+    let contents = zip_contents(app, open.bucket.clone(), open.link.places()).await?;
     let name = sanitize(&open.title()).unwrap_or_else(|| open.bucket.name.to_string());
     let mut response = zip_response(app, &head.method, contents, &format!("{name}.zip")).await?;
     if head.method == Method::GET {

@@ -98,7 +98,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     check_version(&head.headers)?;
-    let params = CreateUploadParams::from_request(&head.headers, &query)?;
+    let params = CreateUploadParams::from_request(&head.headers, &query, app.clock.unix_ms())?;
     let mut work = UploadSession::create(&app, &caller, params).await?;
     let mut response = answer(StatusCode::CREATED);
     // Relative, so that it is valid for any host and path under which the client reaches the server.

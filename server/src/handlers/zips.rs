@@ -90,7 +90,7 @@ pub async fn folder(
     let paths = vec![folder];
     let bucket = readable_bucket(&app, &caller, &name, &paths)?;
     let file_name = archive_name(query.string(&["name"])?, &bucket, &paths);
-    let contents = zip_contents(&app, name, paths).await?;
+    let contents = zip_contents(&app, bucket, paths).await?;
     zip_response(&app, request.method(), contents, &file_name).await
 }
 
@@ -123,7 +123,7 @@ pub async fn prepare(
     let paths = paths.collect::<Result<Vec<_>, _>>()?;
     let bucket = readable_bucket(&app, &caller, &name, &paths)?;
     let file_name = archive_name(selection.name, &bucket, &paths);
-    let contents = zip_contents(&app, name.clone(), paths.clone()).await?;
+    let contents = zip_contents(&app, bucket, paths.clone()).await?;
     let download = ZipDownload {
         account: caller.account().id.clone(),
         issuer: caller.durable_issuer(),
@@ -171,7 +171,7 @@ pub async fn download(
     if let Some(context) = RoutedContext::find(request.extensions()) {
         context.meter().attribute_to(&bucket.traffic, app.clock.unix_ms());
     }
-    let contents = zip_contents(&app, prepared.bucket.clone(), prepared.paths.clone()).await?;
+    let contents = zip_contents(&app, bucket, prepared.paths.clone()).await?;
     zip_response(&app, request.method(), contents, &prepared.file_name).await
 }
 

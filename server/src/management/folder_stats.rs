@@ -4,6 +4,7 @@
 //! latest change, require reading every file, up to a limit per folder and per page.
 
 use catalog::CatalogError;
+use catalog::object_attributes::last_modified_ms;
 use engine::listing::FolderCursor;
 use engine::{BucketName, FolderKey, Store};
 use protocol::time_format::iso_time;
@@ -84,7 +85,7 @@ fn count(store: &Store, bucket: &BucketName, folder: &FolderKey) -> Result<Count
         for object in &page.objects {
             counted.objects += 1;
             counted.bytes += object.bytes();
-            counted.modified_ms = counted.modified_ms.max(object.modified_ms());
+            counted.modified_ms = counted.modified_ms.max(last_modified_ms(object));
         }
         if !page.more {
             return Ok(Counted { is_exact: true, ..counted });

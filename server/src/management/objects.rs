@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalog::object_attributes::StoredAttributes;
+use catalog::object_attributes::{StoredAttributes, last_modified_ms};
 use catalog::{
     Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectBatch, ObjectEvent,
     Purpose, UploadParams,
@@ -30,6 +30,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::limits;
 
+use super::object_change::{ObjectEdit, edit_object};
 use super::reply::{AdminResponse, FolderView};
 use super::{existing_bucket, folder_of};
 
@@ -60,6 +61,8 @@ pub enum ObjectRequest {
     Move(Copying),
     /// Deletes objects and their thumbnails.
     Delete { bucket: String, paths: Vec<String> },
+    /// Changes type, user metadata or expiry of an object.
+    Edit { bucket: String, path: String, edit: ObjectEdit },
     /// Creates a URL that downloads or uploads one object without credentials.
     Presign {
         bucket: String,
@@ -122,6 +125,9 @@ pub struct ObjectView {
     pub is_thumbnail: bool,
     /// Whether an access control list makes the object public in a private bucket.
     pub is_public: bool,
+    /// Earliest expiry: of the object itself, or by a lifecycle rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
     /// Response headers that the uploading client sent.
     pub headers: StoredHeaders,
     /// `x-amz-meta-*`, without the prefix.
@@ -176,7 +182,14 @@ pub struct PresignedView {
 impl ObjectRequest {
     /// Returns whether the request transfers content, reports progress and can be cancelled.
     pub(super) fn is_long(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::Copy(_) | Self::Move(_) | Self::Usage { .. })
+        matches!(
+            self,
+            Self::Read { .. }
+                | Self::Copy(_)
+                | Self::Move(_)
+                | Self::Usage { .. }
+                | Self::Edit { .. }
+        )
     }
 }
 
@@ -202,9 +215,15 @@ pub(super) fn execute(
             }))
         }
         ObjectRequest::Stat { bucket, path } => {
-            let name = object_name(&*existing_bucket(catalog, &bucket)?, &path)?;
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let name = object_name(&bucket, &path)?;
             let object = store.get(&name)?.ok_or_else(|| missing(&name))?;
-            Ok(AdminResponse::Object(Box::new(object_view(&object))))
+            Ok(AdminResponse::Object(Box::new(object_view(&bucket, &object))))
+        }
+        ObjectRequest::Edit { bucket, path, edit } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let name = object_name(&bucket, &path)?;
+            edit_object(store, catalog, &bucket, &name, &edit, watch)
         }
         ObjectRequest::Usage { bucket, folder } => {
             let bucket = existing_bucket(catalog, &bucket)?;
@@ -239,7 +258,7 @@ fn object_name(bucket: &Bucket, path: &str) -> Result<ObjectName, CatalogError> 
     Ok(ObjectName::new(bucket.name.clone(), key))
 }
 
-fn missing(name: &ObjectName) -> CatalogError {
+pub(super) fn missing(name: &ObjectName) -> CatalogError {
     CatalogError::NotFound(format!("the object {}/{}", name.bucket, name.key))
 }
 
@@ -253,12 +272,12 @@ fn listed_view(object: &Object) -> ListedObjectView {
         path: object.name().key.to_string(),
         bytes: object.bytes(),
         content_type: object.content_type().to_owned(),
-        last_modified: iso_time(object.modified_ms()),
+        last_modified: iso_time(last_modified_ms(object)),
         is_thumbnail: object.is_derived(),
     }
 }
 
-fn object_view(object: &Object) -> ObjectView {
+pub(super) fn object_view(bucket: &Bucket, object: &Object) -> ObjectView {
     let attributes = StoredAttributes::of(object);
     ObjectView {
         bucket_name: object.name().bucket.to_string(),
@@ -267,9 +286,10 @@ fn object_view(object: &Object) -> ObjectView {
         content_type: object.content_type().to_owned(),
         etag: object.etag().to_string(),
         created_at: iso_time(object.created_ms()),
-        last_modified: iso_time(object.modified_ms()),
+        last_modified: iso_time(last_modified_ms(object)),
         is_thumbnail: object.is_derived(),
         is_public: attributes.is_public,
+        expires_at: bucket.expiry(object).map(|(at_ms, _)| iso_time(at_ms)),
         headers: attributes.headers,
         metadata: attributes.s3.map(|s3| s3.metadata).unwrap_or_default(),
         tags: attributes.tags,

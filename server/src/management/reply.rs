@@ -18,10 +18,10 @@ use utoipa::ToSchema;
 
 use super::{
     AuditView, BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView,
-    DeadLettersView, HistoryView, ObjectView, ObjectWrittenView, ObjectsDeletedView, ObjectsView,
-    PresignedView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweepReportView,
-    UndeletedView, UsageView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView,
-    WebhookView, standing_changes,
+    DeadLettersView, HistoryView, LifecycleRuleView, LifecycleRulesView, ObjectView,
+    ObjectWrittenView, ObjectsDeletedView, ObjectsView, PresignedView, ScrubbedView, SelectionView,
+    StandingChangeView, StatsView, SweepReportView, UndeletedView, UsageView, WebhookCreatedView,
+    WebhookDeletedView, WebhookTestedView, WebhookView, standing_changes,
 };
 
 /// Progress of a long request; all zero while unknown.
@@ -80,6 +80,7 @@ pub enum AdminResponse {
     DeadLetters(DeadLettersView),
     DeadLettersRetried(DeadLettersRetriedView),
     DeadLettersForgotten(DeadLettersForgottenView),
+    Lifecycle(LifecycleRulesView),
     Objects(ObjectsView),
     Object(Box<ObjectView>),
     Usage(UsageView),
@@ -178,6 +179,7 @@ pub struct BucketView {
     pub index: bool,
     /// Whether text-like files are delivered compressed to clients that accept it.
     pub compression: bool,
+    pub lifecycle: Vec<LifecycleRuleView>,
     pub created_at: String,
     pub updated_at: String,
     pub object_count: u64,
@@ -360,6 +362,7 @@ pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, Catalog
         thumbnails: bucket.thumbnails,
         index: bucket.index,
         compression: bucket.compression,
+        lifecycle: bucket.lifecycle.iter().map(LifecycleRuleView::from).collect(),
         created_at: iso_time(bucket.created_ms),
         updated_at: iso_time(bucket.updated_ms),
         object_count: usage.objects,

@@ -19,6 +19,7 @@ use utoipa::openapi::{Object, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::bucket_name;
+use super::lifecycle::{LifecycleRuleView, lifecycle_rules};
 
 /// Account settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -92,6 +93,10 @@ pub struct BucketSettings {
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub compression: Option<bool>,
+    /// All lifecycle rules, at most 100; `null` for none.
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<LifecycleRuleView>>, max_items = 100)]
+    pub lifecycle: Option<Option<Vec<LifecycleRuleView>>>,
 }
 
 /// Settings of a new account, including its name.
@@ -224,6 +229,8 @@ pub fn bucket_change(
         None => Ok(CorsOrigins::Any),
     };
     let allowed_types = |list: Option<Vec<String>>| AllowedTypes::parse(&list.unwrap_or_default());
+    let lifecycle = settings.lifecycle.map(|rules| lifecycle_rules(rules.unwrap_or_default()));
+    let lifecycle = lifecycle.transpose();
     let cors_origins = settings.cors_origins.map(cors_origins).transpose();
     let allowed_types = settings.allowed_types.map(allowed_types).transpose();
     Ok(BucketChange {
@@ -243,6 +250,7 @@ pub fn bucket_change(
         thumbnails: settings.thumbnails,
         index: settings.index,
         compression: settings.compression,
+        lifecycle: with_setting("lifecycle", lifecycle)?,
         ..BucketChange::default()
     })
 }

@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 
-use server::management::{FolderView, ObjectView, ObjectsView, UsageView};
+use server::management::{
+    FolderView, LifecycleRuleView, LifecycleRulesView, ObjectView, ObjectsView, UsageView,
+};
 
-use super::table::Show::{Cut, Whole};
+use super::table::Show::{Cut, Whole, Wide};
 use super::table::{Column, table};
 use super::{bytes_text, count_text, plain};
+use crate::units::seconds_text;
 
 /// Formats entries of a listing, folders first.
 pub(crate) fn objects_text(objects: &ObjectsView) -> String {
@@ -33,6 +36,7 @@ pub(super) fn object_text(object: &ObjectView) -> String {
         ("created", Some(object.created_at.clone())),
         ("modified", Some(object.last_modified.clone())),
         ("access", object.is_public.then(|| "public, by its access control list".to_owned())),
+        ("expires", object.expires_at.clone()),
         ("thumbnail", object.is_thumbnail.then(|| "generated".to_owned())),
         ("Cache-Control", headers.cache_control.clone()),
         ("Content-Disposition", headers.content_disposition.clone()),
@@ -76,4 +80,18 @@ pub(super) fn usage_text(usage: &UsageView, wide: bool) -> String {
 fn folder_row(folder: &FolderView) -> Vec<String> {
     let FolderView { folder, object_count, total_bytes, .. } = folder;
     vec![folder.clone(), count_text(*object_count), bytes_text(*total_bytes)]
+}
+
+const RULE: &[Column] = &[("PREFIX", Cut), ("EXPIRES", Whole), ("ENABLED", Whole), ("ID", Wide)];
+
+pub(super) fn lifecycle_text(lifecycle: &LifecycleRulesView, wide: bool) -> String {
+    let row = |rule: &LifecycleRuleView| {
+        let expires = match (rule.expire_after_seconds, &rule.expire_at) {
+            (Some(seconds), _) => format!("after {}", seconds_text(seconds)),
+            (None, at) => format!("at {}", at.as_deref().unwrap_or_default()),
+        };
+        let enabled = if rule.enabled { "yes" } else { "no" };
+        vec![rule.prefix.clone(), expires, enabled.to_owned(), rule.id.clone()]
+    };
+    table(RULE, &lifecycle.rules.iter().map(row).collect::<Vec<_>>(), wide)
 }

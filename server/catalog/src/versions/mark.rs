@@ -9,8 +9,7 @@ use engine::Object;
 
 use super::names;
 use super::{Versioning, VersioningState};
-use crate::object_attributes::StoredAttributes;
-use crate::object_attributes::VersionMark;
+use crate::object_attributes::{StoredAttributes, VersionMark, last_modified_ms};
 
 /// Id of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +67,7 @@ impl Versioning {
         Known {
             number: mark.and_then(|mark| mark.number).unwrap_or(object.lsn()),
             is_null: mark.map_or(is_older, |mark| mark.is_null),
-            modified_ms: mark.and_then(|it| it.modified_ms).unwrap_or(object.modified_ms()),
+            modified_ms: mark.and_then(|it| it.modified_ms).unwrap_or(last_modified_ms(object)),
         }
     }
 

@@ -13,7 +13,7 @@ use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Sto
 use super::mark::{VersionId, noncurrent};
 use super::replaced::null_of;
 use super::{Versioning, names};
-use crate::object_attributes::StoredAttributes;
+use crate::object_attributes::{StoredAttributes, last_modified_ms};
 
 /// Version of an object.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Version {
             id: known.map_or(VersionId::Null, |known| known.id()),
             is_delete_marker: false,
             is_latest: true,
-            modified_ms: known.map_or(object.modified_ms(), |known| known.modified_ms),
+            modified_ms: known.map_or(last_modified_ms(&object), |known| known.modified_ms),
             object,
         }
     }
@@ -69,7 +69,7 @@ impl Version {
             id: if is_null { VersionId::Null } else { VersionId::Number(number) },
             is_delete_marker: mark.is_delete_marker,
             is_latest: false,
-            modified_ms: mark.modified_ms.unwrap_or(object.modified_ms()),
+            modified_ms: mark.modified_ms.unwrap_or(last_modified_ms(&object)),
             object,
         })
     }

@@ -13,6 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use bytes::Bytes;
+use catalog::object_attributes::last_modified_ms;
 use engine::progress::ProgressCallback;
 use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName};
 
@@ -140,7 +141,7 @@ impl<'p> Sink<'p> {
                 let head = encode(&EntryHeader {
                     name: relative.as_str(),
                     bytes: object.bytes(),
-                    modified_ms: object.modified_ms(),
+                    modified_ms: last_modified_ms(&object),
                     created_ms: object.created_ms(),
                     content_type: object.content_type(),
                     attributes: object.attributes(),
@@ -156,7 +157,7 @@ impl<'p> Sink<'p> {
             Self::Folder { path, .. } => {
                 if let Some(mut output) = output.take() {
                     body.write(&mut output, path, work)?;
-                    let done = output.finish_in_tree(object.modified_ms());
+                    let done = output.finish_in_tree(last_modified_ms(&object));
                     done.map_err(location_error("write into", path))?;
                 }
             }
@@ -197,7 +198,7 @@ fn begin_file(
         return Ok(BeginOutcome::Refused("its name is reserved for unfinished files"));
     }
     let Some(object) = job.store.get(name)? else { return Ok(BeginOutcome::Deleted) };
-    match tree.create_file(relative, object.bytes(), object.modified_ms()) {
+    match tree.create_file(relative, object.bytes(), last_modified_ms(&object)) {
         Ok(CreateOutcome::New(output)) => Ok(BeginOutcome::New(output)),
         Ok(CreateOutcome::Unchanged) => Ok(BeginOutcome::Unchanged),
         Err(error) => match is_per_file_error(&error) {

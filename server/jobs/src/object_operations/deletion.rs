@@ -25,11 +25,12 @@ pub(crate) enum DeleteOutcome {
 }
 
 /// Deletes these versions, all or none: at most [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their
-/// thumbnails.
+/// thumbnails. `event` creates the webhook event of each file.
 pub(crate) async fn delete_versions(
     context: &Arc<Context>,
     bucket: &Bucket,
     objects: Vec<Object>,
+    event: fn(ObjectKey) -> ObjectEvent,
 ) -> Result<DeleteOutcome, ApiError> {
     let mut batch = bucket_batch(bucket)?;
     let mut events = Vec::new();
@@ -46,7 +47,7 @@ pub(crate) async fn delete_versions(
         bytes += object.bytes();
         batch = batch.require(Precondition::KeyHasLsn(name.clone(), object.lsn()));
         batch = delete_thumbnail(batch.delete(name.clone()), name);
-        events.push(ObjectEvent::removed(name.key.clone()));
+        events.push(event(name.key.clone()));
         with_files.insert(name.key.as_str().as_bytes().to_vec());
     }
     derived.retain(|it| !with_files.contains(it.attributes()));

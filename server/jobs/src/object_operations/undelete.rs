@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use catalog::claims::Claim;
+use catalog::object_attributes::without_past_expiry;
 use catalog::{Bucket, EventKind, ObjectEvent, OnConflict, QuotaDelta};
 use engine::history::{LsnRange, RestoreError};
 use engine::progress::ProgressCallback;
@@ -70,7 +71,8 @@ pub async fn undelete(
         // In a versioned bucket a replaced object still uses its space.
         let replaces = target.replaces.as_ref().filter(|_| bucket.versioning.is_none());
         growth.count(version.bytes(), replaces);
-        let (batch, event) = put_version(&version, target.name.clone(), staged.clone());
+        let (batch, event) =
+            put_version(&version, target.name.clone(), staged.clone(), context.clock.unix_ms());
         let batch = bucket_batch(bucket)?.and(batch).require(target.require.clone());
         let reservation = context.catalog.reserve_quota(bucket, growth.amount(), None).await?;
         let events = event.into_iter().collect();
@@ -169,7 +171,8 @@ async fn restore_all(
         if !version.is_derived() {
             growth.count(version.bytes(), None);
         }
-        let (put, event) = put_version(version, name.clone(), staged.clone());
+        let (put, event) =
+            put_version(version, name.clone(), staged.clone(), context.clock.unix_ms());
         batch = batch.and(put).require(Precondition::KeyAbsent(name));
         events.extend(event);
     }
@@ -187,10 +190,15 @@ fn put_version(
     version: &Object,
     name: ObjectName,
     staged: StagedBody,
+    now_ms: u64,
 ) -> (Batch, Option<ObjectEvent>) {
     let options = PutOptions {
         content_type: version.content_type().to_owned(),
-        attributes: version.attributes().to_vec(),
+        attributes: match version.is_derived() {
+            true => version.attributes().to_vec(),
+            // An expiry time in the past would delete the file again.
+            false => without_past_expiry(version.attributes(), now_ms),
+        },
         derived: version.is_derived(),
         created_ms: Some(version.created_ms()),
     };

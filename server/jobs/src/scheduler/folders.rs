@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use catalog::{Bucket, OnConflict};
+use catalog::{Bucket, ObjectEvent, OnConflict};
 use engine::history::{DeletedFilter, LsnRange};
 use engine::listing::KeyPage;
 use engine::{Error, FolderKey, Object, ObjectKey};
@@ -30,7 +30,7 @@ pub(super) async fn delete(run: &JobRun, folder: &FolderKey) -> Result<(), ApiEr
         let page = page(context, &bucket, folder, after.clone(), limits::DELETE_FILES_MAX).await?;
         let (last, more) = (page.objects.last().map(|it| it.name().key.to_string()), page.more);
         let existing = page.objects.into_iter().filter(|it| it.lsn() <= job.began_lsn).collect();
-        match delete_versions(context, &bucket, existing).await? {
+        match delete_versions(context, &bucket, existing, ObjectEvent::removed).await? {
             DeleteOutcome::Files { files, bytes } => {
                 running.set_progress(|progress| {
                     progress.done += files;

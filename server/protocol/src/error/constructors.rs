@@ -299,6 +299,11 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
     }
 
+    /// Returns 400 for attributes that do not fit in the record of an object.
+    pub fn metadata_too_large() -> Self {
+        Self::bad_parameter("metadata", "and the headers to store exceed 2,048 bytes together")
+    }
+
     /// Returns 415 for a media type that the bucket does not accept.
     pub fn type_not_allowed(content_type: &str) -> Self {
         let message = format!("Content type {content_type} is not allowed in this bucket");

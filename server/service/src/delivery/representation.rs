@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use catalog::Bucket;
-use catalog::object_attributes::StoredAttributes;
+use catalog::object_attributes::{StoredAttributes, last_modified_ms};
 use compression::Coding;
 use engine::Object;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -171,7 +171,7 @@ impl<'a> Representation<'a> {
 
     /// Returns the validators of a representation of this object. Each content coding has an entity tag of its own.
     pub(super) fn validators(&self, object: &Object) -> Validators {
-        let (created_ms, modified_ms) = (object.created_ms(), object.modified_ms());
+        let (created_ms, modified_ms) = (object.created_ms(), last_modified_ms(object));
         match &self.content {
             RepresentationSource::Stored(object) => {
                 Validators::of_object(object.etag(), created_ms, modified_ms)

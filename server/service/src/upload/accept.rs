@@ -134,15 +134,25 @@ impl StagedFile {
 
     /// Returns the media type that is stored for the file under a key.
     pub(super) fn content_type(&self, key: &ObjectKey) -> Cow<'static, str> {
+        if let Some(chosen) = &self.chosen_type {
+            return Cow::Owned(chosen.clone());
+        }
         detect(key.file_name(), self.content_head(), self.declared_type.as_deref())
     }
 
     /// Rejects a file that the bucket does not accept, whatever its upload method. A bucket restricted to media types
     /// requires proof by the content.
-    fn check_allowed(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
+    pub(super) fn check_allowed(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
         let bytes = self.staged.bytes();
         if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
             return Err(ApiError::file_over_limit(limit));
+        }
+        if let Some(chosen) = &self.chosen_type {
+            let proven = detect("", self.content_head(), Some(chosen));
+            if proven != *chosen || !matches_magic(chosen, self.content_head()) {
+                let must = format!("{chosen:?} is contradicted by the content, which is {proven}");
+                return Err(ApiError::bad_parameter("contentType", &must));
+            }
         }
         if bucket.allowed_types == AllowedTypes::Any {
             return Ok(());

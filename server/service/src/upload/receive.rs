@@ -13,7 +13,7 @@ use bytes::Bytes;
 use catalog::Bucket;
 use catalog::object_attributes::{S3Attributes, StoredAttributes};
 use engine::upload::UploadBuffer;
-use engine::{Object, StagedBody, Upload};
+use engine::{Object, ObjectKey, PutOptions, StagedBody, Upload};
 use http_body::Body;
 use jobs::thumbnail_object::ThumbnailSkip;
 use protocol::error::ApiError;
@@ -26,6 +26,7 @@ use usage::task::{blocking, join};
 
 use super::{ThumbnailCache, UploadTarget, one_file_only};
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_WRITES_MAX};
+use crate::object_options::ObjectOptions;
 use crate::state::AppState;
 
 /// Received file that is not stored yet. Dropping it deletes it.
@@ -39,6 +40,8 @@ pub struct StagedFile {
     pub(super) thumbnail_cache: ThumbnailCache,
     /// Attributes of the object, except for its declared type and version.
     pub(super) attributes: StoredAttributes,
+    /// Media type that the client chose, which the content must not contradict.
+    pub(super) chosen_type: Option<String>,
 }
 
 impl StagedFile {
@@ -55,6 +58,7 @@ impl StagedFile {
             thumbnail: None,
             thumbnail_cache: ThumbnailCache::default(),
             attributes: StoredAttributes::default(),
+            chosen_type: None,
         }
     }
 
@@ -74,6 +78,29 @@ impl StagedFile {
         Self { attributes, ..self }
     }
 
+    /// Sets the options that describe the object; fails if they do not fit.
+    pub fn describe(&mut self, options: &ObjectOptions) -> Result<(), ApiError> {
+        self.attributes = options.apply(std::mem::take(&mut self.attributes))?;
+        self.chosen_type = options.content_type.clone().or(self.chosen_type.take());
+        Ok(())
+    }
+
+    /// Returns the options for storing the file under a key with a chosen media type; fails if the bucket does not
+    /// accept it, or the content contradicts it.
+    pub(crate) fn chosen_options(
+        mut self,
+        bucket: &Bucket,
+        key: &ObjectKey,
+        content_type: String,
+    ) -> Result<PutOptions, ApiError> {
+        self.chosen_type = Some(content_type);
+        self.check_allowed(bucket, key)?;
+        match self.attributes.encoded() {
+            Some(_) => Ok(self.put_options(key)),
+            None => Err(ApiError::metadata_too_large()),
+        }
+    }
+
     /// Sets the client's name of the file.
     pub fn with_client_name(self, client_name: Option<String>) -> Self {
         Self { client_name, ..self }
@@ -85,11 +112,12 @@ impl StagedFile {
     }
 }
 
-/// Receives all files of a form.
+/// Receives all files of a form, and sets the same options of each.
 pub async fn receive(
     app: &AppState,
     target: &UploadTarget,
     mut form: FormFiles,
+    options: &ObjectOptions,
 ) -> Result<Vec<StagedFile>, ApiError> {
     let is_file = matches!(target.place, PathInBucket::File(_));
     let takes_one_file = is_file && target.lenient_folder().is_none();
@@ -105,6 +133,17 @@ pub async fn receive(
     };
     match received.await {
         Ok(()) if files.is_empty() => Err(ApiError::no_file()),
+        Ok(()) => describe(files, options).await,
+        Err(error) => Err(drop_blocking(files, error).await),
+    }
+}
+
+/// Sets the options of all files.
+async fn describe(
+    mut files: Vec<StagedFile>,
+    options: &ObjectOptions,
+) -> Result<Vec<StagedFile>, ApiError> {
+    match files.iter_mut().try_for_each(|file| file.describe(options)) {
         Ok(()) => Ok(files),
         Err(error) => Err(drop_blocking(files, error).await),
     }

@@ -121,7 +121,7 @@ impl StagedFile {
         ObjectEvent::created(event, key.clone(), bytes, etag, options.content_type.clone())
     }
 
-    fn put_options(&self, key: &ObjectKey) -> PutOptions {
+    pub(super) fn put_options(&self, key: &ObjectKey) -> PutOptions {
         let declared_type = self.declared_type.as_deref();
         let content_type = self.content_type(key).into_owned();
         // The declared type is stored only if it differs from the detected one.

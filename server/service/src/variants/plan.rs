@@ -68,6 +68,16 @@ impl Variants {
         }
     }
 
+    /// Returns the displayed width and height of an image in pixels; `None` for other files, and for images whose
+    /// header cannot be read.
+    pub async fn image_size(&self, parent: &Object) -> Option<(u32, u32)> {
+        if !parent.content_type().starts_with("image/") {
+            return None;
+        }
+        let header = self.header(parent, HeaderDepth::Planning).await.ok()?;
+        header.ok()?.map(|source| source.oriented_size())
+    }
+
     /// Returns the header of a file, cached or parsed.
     async fn header(
         &self,

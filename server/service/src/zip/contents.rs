@@ -3,7 +3,9 @@
 //! Guarantees: every file is in an archive once, and without thumbnails. Non-goals: whether the caller may read the
 //! files, and their content.
 
-use engine::{BucketName, Object, ObjectName, Store};
+use catalog::Bucket;
+use catalog::object_attributes::last_modified_ms;
+use engine::{Object, ObjectName, Store};
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
 
@@ -36,7 +38,7 @@ impl ZipEntry {
             name,
             bytes: self.object.bytes(),
             crc32,
-            modified_ms: self.object.modified_ms(),
+            modified_ms: last_modified_ms(&self.object),
         }
     }
 }
@@ -45,7 +47,8 @@ impl ZipContents {
     /// Finds the files of some paths, in the order of the paths. Blocks on the index.
     pub(super) fn find(
         store: &Store,
-        bucket: &BucketName,
+        bucket: &Bucket,
+        now_ms: u64,
         mut paths: Vec<PathInBucket>,
     ) -> Result<Self, ApiError> {
         // A folder precedes its content.
@@ -60,13 +63,13 @@ impl ZipContents {
             }
             match path {
                 PathInBucket::File(key) => {
-                    let found = store.get(&ObjectName::new(bucket.clone(), key.clone()))?;
-                    entries.extend(found);
+                    let found = store.get(&ObjectName::new(bucket.name.clone(), key.clone()))?;
+                    entries.extend(found.filter(|it| !bucket.is_expired(it, || now_ms)));
                     check_count(&entries)?;
                 }
                 PathInBucket::Folder(prefix) => {
                     folder = Some(prefix.to_string());
-                    add_folder(store, bucket, prefix.as_str(), &mut entries)?;
+                    add_folder(store, bucket, now_ms, prefix.as_str(), &mut entries)?;
                 }
             }
         }
@@ -123,16 +126,18 @@ fn path_below(object: &Object, root_bytes: usize) -> &str {
 /// Adds the files of a folder.
 fn add_folder(
     store: &Store,
-    bucket: &BucketName,
+    bucket: &Bucket,
+    now_ms: u64,
     prefix: &str,
     entries: &mut Vec<Object>,
 ) -> Result<(), ApiError> {
     let mut after: Option<String> = None;
     loop {
         let limit = engine::limits::LIST_PAGE_MAX;
-        let page = store.list_keys(bucket, prefix, after.as_deref(), limit)?;
+        let page = store.list_keys(&bucket.name, prefix, after.as_deref(), limit)?;
         after = page.objects.last().map(|last| last.name().key.to_string());
-        entries.extend(page.objects.into_iter().filter(|object| !object.is_derived()));
+        let is_listed = |it: &Object| !it.is_derived() && !bucket.is_expired(it, || now_ms);
+        entries.extend(page.objects.into_iter().filter(is_listed));
         check_count(entries)?;
         if !page.more {
             return Ok(());

@@ -3,10 +3,15 @@
 //! Non-goals: authorization.
 
 use http::header::HeaderMap;
+use jiff::Timestamp;
 use protocol::error::ApiError;
 use protocol::query::{Query, parse_flag};
 use protocol::tus_headers::{UploadMetadata, number};
+use service::object_options::ObjectOptions;
 use service::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
+
+const CONTENT_TYPE: &str = "contentType";
+const EXPIRES_AT: &str = "expiresAt";
 
 /// Parameters of a new upload.
 pub(super) struct CreateUploadParams {
@@ -21,7 +26,11 @@ pub(super) struct CreateUploadParams {
 }
 
 impl CreateUploadParams {
-    pub(super) fn from_request(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+    pub(super) fn from_request(
+        headers: &HeaderMap,
+        query: &Query,
+        now_ms: u64,
+    ) -> Result<Self, ApiError> {
         // Extensions of tus that the server does not announce.
         for (name, refused) in
             [("upload-defer-length", "Upload-Defer-Length"), ("upload-concat", "Upload-Concat")]
@@ -47,6 +56,8 @@ impl CreateUploadParams {
             Some(value) => Ok(Some(value.to_owned())),
             None => query.string(names),
         };
+        // Checked here, so that the upload is rejected before its bytes are sent.
+        check_options(&metadata, now_ms)?;
         let flag = |names: &[&str]| match metadata.text(names) {
             Some(value) => match parse_flag(value) {
                 Some(flag) => Ok(Some(flag)),
@@ -66,4 +77,35 @@ impl CreateUploadParams {
             metadata: text,
         })
     }
+}
+
+/// Parses the options of the object in the metadata of a new upload.
+fn check_options(metadata: &UploadMetadata, now_ms: u64) -> Result<(), ApiError> {
+    options(metadata, now_ms, &[CONTENT_TYPE]).map(drop)
+}
+
+/// Parses the options of the object when its upload is complete: a lifetime counts from now. An expiry time that has
+/// passed since the upload began does not fail it: the object expires at once.
+pub(super) fn object_options(
+    metadata: &UploadMetadata,
+    now_ms: u64,
+) -> Result<ObjectOptions, ApiError> {
+    let options = options(metadata, now_ms, &[CONTENT_TYPE, EXPIRES_AT])?;
+    let at = metadata.text(&[EXPIRES_AT]).and_then(|text| text.parse::<Timestamp>().ok());
+    let at_ms = at.and_then(|at| u64::try_from(at.as_millisecond()).ok());
+    Ok(ObjectOptions { expires_ms: at_ms.map(Some).or(options.expires_ms), ..options })
+}
+
+/// Parses the options except for some. The media type of a resumable upload is only a declared one, so that it cannot
+/// fail the upload after all bytes were sent.
+fn options(
+    metadata: &UploadMetadata,
+    now_ms: u64,
+    except: &[&str],
+) -> Result<ObjectOptions, ApiError> {
+    let text = |name: &'static str| match except.contains(&name) {
+        true => Ok(None),
+        false => Ok(metadata.text(&[name]).map(str::to_owned)),
+    };
+    ObjectOptions::from_texts(text, now_ms)
 }

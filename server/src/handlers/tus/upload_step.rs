@@ -40,7 +40,7 @@ use service::upload::{
 use usage::task::{blocking, run_to_completion};
 use uuid::Uuid;
 
-use super::params::CreateUploadParams;
+use super::params::{CreateUploadParams, object_options};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]
@@ -390,8 +390,9 @@ impl UploadSession {
         let metadata = UploadMetadata::parse(&self.upload.metadata)?;
         let text = |names: &[&str]| metadata.text(names).map(str::to_owned);
         let name = text(&["filename", "name"]);
-        let file = StagedFile::new(name, text(&["filetype", "type"]), staged);
-        let file = file.with_thumbnail_cache(thumbnail_kept);
+        let file = StagedFile::new(name, text(&["filetype", "type", "contentType"]), staged);
+        let mut file = file.with_thumbnail_cache(thumbnail_kept);
+        file.describe(&object_options(&metadata, self.app.clock.unix_ms())?)?;
         let files = vec![file];
         let naming = if self.upload.randomize_name { Naming::Random } else { Naming::ClientName };
         let rule =
