@@ -1,6 +1,7 @@
 // Keys, links, settings, webhooks and deleted files: actions in the page, and the resulting state of the server.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { base, close, open } from "./driver.mjs";
 import { shared } from "./lived.mjs";
 import { fillBucket, openAs, until } from "./operator.mjs";
@@ -140,6 +141,64 @@ export const tests = {
     await edited.getByText("Ended").waitFor();
     assert.equal((await fetch(base + pathname)).status, 410);
     await close(visitor);
+    await close(page);
+  },
+
+  async "the info of a file shows its metadata and camera, and changes them"() {
+    await fillBucket("described", ["notes.txt"], { access: "private" });
+    const photo = new FormData();
+    photo.append("file", new File([await readFile(new URL("../fixtures/jpeg/exif.jpg", import.meta.url))], "photo.jpg", { type: "image/jpeg" }));
+    await ask("POST", "/described/", photo);
+    const page = await openAs("/-/files/described/");
+    await page.getByRole("row", { name: /notes\.txt/ }).click({ button: "right" });
+    await page.getByRole("menuitem", { name: "Info" }).click();
+    const info = dialog(page).filter({ has: page.getByRole("heading", { name: "notes.txt", exact: true }) });
+    await info.getByText("text/plain").waitFor();
+    await info.getByRole("button", { name: "Edit…" }).click();
+    const form = dialog(page).filter({ has: page.getByRole("heading", { name: "Edit notes.txt" }) });
+    await form.getByLabel("Type").fill("image/png");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.locator(".problem", { hasText: "contradicted" }).waitFor();
+    await form.getByLabel("Type").fill("text/markdown");
+    await form.getByLabel("Metadata").fill("by=ann\nnote=<b>x</b>");
+    await form.getByLabel("Expires").selectOption("86400");
+    await form.getByRole("button", { name: "Save" }).click();
+    await info.getByText("<b>x</b>").waitFor();
+    await info.getByText("text/markdown").waitFor();
+    const { object } = await ask("GET", "/api/buckets/described/object?path=notes.txt");
+    assert.deepEqual(object.metadata, { by: "ann", note: "<b>x</b>" });
+    assert.ok(Math.abs(Date.parse(object.expiresAt) - Date.now() - 86_400_000) < 60_000);
+    await info.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("row", { name: /photo\.jpg/ }).getByText("photo.jpg").click();
+    await page.locator("dialog.preview img").waitFor();
+    await page.keyboard.press("i");
+    await dialog(page).getByText("Fujifilm X100VI").waitFor();
+    await dialog(page).getByText("2026-01-31, 12:00:00").waitFor();
+    await close(page);
+  },
+
+  async "expiry rules are added, changed and deleted, and delete old files"() {
+    await fillBucket("expiring", ["tmp/old.txt", "kept.txt"]);
+    const page = await openAs("/-/settings/expiring");
+    await page.getByRole("button", { name: "Add rule…" }).click();
+    await dialog(page).getByLabel("Prefix").fill("tmp/");
+    await dialog(page).getByLabel("Delete after").fill("2");
+    await dialog(page).getByLabel("Unit").selectOption("86400");
+    await dialog(page).getByRole("button", { name: "Add rule" }).click();
+    const row = page.getByRole("row", { name: /tmp\// });
+    await row.getByText("After 2 days").waitFor();
+    const { bucket } = await ask("GET", "/api/buckets/expiring");
+    assert.deepEqual(bucket.lifecycle, [{ id: "tmp", prefix: "tmp/", expireAfterSeconds: 172_800, enabled: true }]);
+    await row.getByRole("button", { name: "Edit rule tmp" }).click();
+    await dialog(page).getByLabel("Unit").selectOption("60");
+    await dialog(page).getByLabel("Delete after").fill("1");
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    await row.getByText("After 1 min").waitFor();
+    await row.getByRole("button", { name: "Delete rule tmp" }).click();
+    await dialog(page).getByRole("button", { name: "Delete rule" }).click();
+    await page.getByText("No expiry rules").waitFor();
+    await ask("PATCH", "/api/buckets/expiring", { lifecycle: [{ id: "past", prefix: "tmp/", expireAt: "2026-01-01T00:00:00Z" }] });
+    await until(async () => (await names("expiring")).join() === "kept.txt", "the old file is deleted");
     await close(page);
   },
 

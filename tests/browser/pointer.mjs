@@ -139,7 +139,7 @@ export const tests = {
     await selected(page, ["b.txt"]);
     await shot(page, "context-menu");
     const entries = () => page.getByRole("menuitem").allTextContents();
-    assert.deepEqual(await entries(), ["Open↵", "Share…", "Copy linkc", "Copy as…f", "Downloadd", "RenameF2", "Move to…m", "Copy to…", "Duplicate", "DeleteDel"]);
+    assert.deepEqual(await entries(), ["Open↵", "Share…", "Copy linkc", "Copy as…f", "Downloadd", "RenameF2", "Move to…m", "Copy to…", "Duplicate", "Infoi", "DeleteDel"]);
     assert.ok(!(await entries()).some((it) => it.startsWith("Transform")));
     await page.keyboard.press("Escape");
     await menu(page).waitFor({ state: "detached" });

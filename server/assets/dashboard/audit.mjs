@@ -11,7 +11,7 @@ import { moment } from "./text.mjs";
 /** Filters by the beginning of an action. @type {[string, string][]} */
 const ACTIONS = [
   ["", "All actions"], ["bucket.", "Buckets"], ["key.", "API keys"], ["account.", "Accounts"], ["organisation.", "Organisations"], ["member.", "Members"],
-  ["session.", "Sign-ins"], ["password.", "Passwords"], ["job.", "Jobs"], ["webhook.", "Webhooks"], ["compaction.", "Compaction"],
+  ["session.", "Sign-ins"], ["password.", "Passwords"], ["job.", "Jobs"], ["webhook.", "Webhooks"], ["compaction.", "Compaction"], ["file.", "Files"], ["lifecycle.", "Expiry"],
 ];
 
 /** Actions in words. @type {Record<string, string>} */
@@ -22,7 +22,7 @@ const WORDS = {
   "session.begin": "Signed in", "session.refused": "Sign-in failed", "session.end": "Signed out", "password.change": "Password changed", "job.begin": "Job started",
   "job.cancel": "Job cancelled", "job.end": "Job finished", "webhook.create": "Webhook created", "webhook.change": "Webhook changed", "webhook.delete": "Webhook deleted",
   "link.create": "Link created", "link.change": "Link changed", "link.end": "Link ended",
-  "compaction.begin": "Compaction started",
+  "compaction.begin": "Compaction started", "file.change": "File changed", "lifecycle.expire": "Files expired",
 };
 
 /** Actors without a name. @type {Record<string, string>} */

@@ -430,15 +430,12 @@ export class Browser {
   }
 
   /** Opens the menu of the selection, or of the folder. @param {any} at @param {boolean} [isFolder] */
-  async menu(at, isFolder = false) {
-    try {
-      const menus = await bring(() => import("./file-menu.mjs"));
+  menu(at, isFolder = false) {
+    return this.withModule(() => import("./file-menu.mjs"), (menus) => {
       if (this.isClosed) return;
       if (isFolder) menus.folderMenu(this, at);
       else menus.selectionMenu(this, at);
-    } catch (error) {
-      complain(error, "Reload");
-    }
+    }, "Reload");
   }
 
   /** Opens the menu of a row, which becomes the selection unless it is a part of it. @param {number} index @param {any} at */
@@ -487,15 +484,21 @@ export class Browser {
     if (keys.length > 0) copyLinks(this.bucket, keys);
   }
 
-  async share() {
+  /** Shows the description of the only selected file. */
+  infoOfTarget() {
+    const targets = this.targets();
+    if (targets.length === 1 && !targets[0].isFolder) this.info(targets[0].key);
+  }
+
+  /** Shows the description of a file. @param {string} key */
+  info(key) {
+    return this.withModule(() => import("./info.mjs"), ({ info }) => info(this.bucket, key, { mayEdit: this.may("upload"), mayShare: this.may("presign"), changed: () => this.reload() }));
+  }
+
+  share() {
     const keys = this.targets().map((it) => it.key);
     if (keys.length === 0 || !this.may("presign")) return;
-    try {
-      const { share } = await bring(() => import("./share.mjs"));
-      share(this.bucket, keys, this.facts?.access === "public");
-    } catch (error) {
-      complain(error, "Share");
-    }
+    this.withModule(() => import("./share.mjs"), ({ share }) => share(this.bucket, keys, this.facts?.access === "public"), "Share");
   }
 
   copyForms() {
@@ -517,13 +520,8 @@ export class Browser {
   }
 
   /** @param {string[]} keys */
-  async zip(keys) {
-    try {
-      const { prepareZip } = await bring(() => import("./manage.mjs"));
-      download(await prepareZip(this.bucket, keys));
-    } catch (error) {
-      complain(error, "Download");
-    }
+  zip(keys) {
+    return this.withModule(() => import("./manage.mjs"), async ({ prepareZip }) => download(await prepareZip(this.bucket, keys)), "Download");
   }
 
   rename() {
@@ -560,13 +558,8 @@ export class Browser {
   }
 
   /** Moves or copies entries into a folder. @param {string} key @param {boolean} isCopy @param {any[]} [targets] */
-  async moveInto(key, isCopy, targets = this.targets()) {
-    try {
-      const { relocate } = await bring(() => import("./relocate.mjs"));
-      await relocate(this.bucket, targets, key, isCopy, () => { if (!this.isClosed) this.afterChange(); });
-    } catch (error) {
-      complain(error);
-    }
+  moveInto(key, isCopy, targets = this.targets()) {
+    return this.withModule(() => import("./relocate.mjs"), ({ relocate }) => relocate(this.bucket, targets, key, isCopy, () => { if (!this.isClosed) this.afterChange(); }));
   }
 
   /** The selection in words. @param {any[]} targets */
@@ -574,15 +567,10 @@ export class Browser {
     return named(targets);
   }
 
-  async duplicate() {
+  duplicate() {
     if (!this.may("upload")) return;
     const [targets, names] = [this.targets(), new Set(this.source.entries.map((/** @type {any} */ it) => it.key))];
-    try {
-      const { duplicate } = await bring(() => import("./relocate.mjs"));
-      await duplicate(this.bucket, targets, names, () => { if (!this.isClosed) this.afterChange(); });
-    } catch (error) {
-      complain(error);
-    }
+    return this.withModule(() => import("./relocate.mjs"), ({ duplicate }) => duplicate(this.bucket, targets, names, () => { if (!this.isClosed) this.afterChange(); }));
   }
 
   /** @param {string} key */
@@ -590,12 +578,8 @@ export class Browser {
     go(playgroundAddress(this.bucket, key));
   }
 
-  async importUrls() {
-    try {
-      (await bring(() => import("./importing.mjs"))).importAddresses(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
-    } catch (error) {
-      complain(error, "Reload");
-    }
+  importUrls() {
+    return this.withModule(() => import("./importing.mjs"), ({ importAddresses }) => importAddresses(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); }), "Reload");
   }
 
   /** @param {any[]} [targets] */
@@ -623,11 +607,19 @@ export class Browser {
     newFolder((name) => go(filesAddress(this.bucket, this.folder + name)));
   }
 
-  async more() {
+  more() {
+    return this.withModule(() => import("./more.mjs"), ({ more }) => more(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); }), "Reload");
+  }
+
+  /**
+   * Runs an action of a module that is loaded on demand; reports a failure.
+   * @template T @param {() => Promise<T>} load @param {(module: T) => any} run @param {string} [what] failed, for the message
+   */
+  async withModule(load, run, what) {
     try {
-      (await bring(() => import("./more.mjs"))).more(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
+      await run(await bring(load));
     } catch (error) {
-      complain(error, "Reload");
+      complain(error, what);
     }
   }
 
@@ -677,6 +669,7 @@ export class Browser {
         this.list.activate(at >= 0 ? at : this.list.active);
       },
       play: (target) => go(playgroundAddress(this.bucket, target)),
+      info: (target) => this.info(target),
     });
     this.preview = preview;
   }
@@ -783,6 +776,7 @@ export class Browser {
       case "f": this.copyForms(); return true;
       case "d": this.download(); return true;
       case "m": this.move(); return true;
+      case "i": this.infoOfTarget(); return true;
       case "n": this.newFolder(); return true;
       case "g": this.turnView(); return true;
       case "r": this.reload(); return true;

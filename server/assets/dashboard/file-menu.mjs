@@ -28,6 +28,7 @@ export function selectionMenu(view, at) {
     ...item(view.may("upload"), { label: "Copy to…", image: "copy", run: () => view.copyTo() }),
     ...item(view.may("upload"), { label: "Duplicate", image: "plus", run: () => view.duplicate() }),
     null,
+    ...item(isOne && !first.isFolder, { label: "Info", image: "info", keys: "i", run: () => view.info(first.key) }),
     ...item(isOne && !first.isFolder && isPicture(first.name), { label: "Transform…", image: "sliders", run: () => view.transform(first.key) }),
     null,
     ...item(view.may("delete"), { label: "Delete", image: "trash", keys: "Del", isDanger: true, run: () => view.remove() }),

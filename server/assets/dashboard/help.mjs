@@ -11,10 +11,10 @@ const SHEET = [
   ]],
   ["Select", [["Space", "Toggle selection"], ["Shift ↑ ↓", "Extend selection"], ["Ctrl A", "Select all"], ["Esc", "Clear selection"], ["Drag", "Select with a rectangle"]]],
   ["Actions", [
-    ["u", "Upload files"], ["c", "Copy link"], ["f", "Copy as Markdown, HTML…"], ["d", "Download"], ["F2", "Rename"], ["m", "Move to…"], ["Del", "Delete"], ["Shift F10", "Context menu"], ["n", "New folder"], [".", "More actions"],
+    ["u", "Upload files"], ["c", "Copy link"], ["f", "Copy as Markdown, HTML…"], ["d", "Download"], ["i", "Info"], ["F2", "Rename"], ["m", "Move to…"], ["Del", "Delete"], ["Shift F10", "Context menu"], ["n", "New folder"], [".", "More actions"],
   ]],
   ["Search and view", [["/", "Search"], ["Ctrl F", "Filter by name"], ["g", "List or grid view"], ["r", "Reload"], ["?", "This help"]]],
-  ["Preview", [["← →", "Previous, next"], ["+ − 0", "Zoom in, out, fit"], ["p", "Transform"], ["Esc", "Close"]]],
+  ["Preview", [["← →", "Previous, next"], ["+ − 0", "Zoom in, out, fit"], ["p", "Transform"], ["i", "Info"], ["Esc", "Close"]]],
 ];
 
 /** Shows the sheet of shortcuts. */

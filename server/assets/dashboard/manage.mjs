@@ -62,8 +62,12 @@ export const uploadToken = (values) => call("GET", `/api/presigned-url${query(va
 export const downloadLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/download-links`, { body });
 /** @param {string} bucket @param {any} body */
 export const createLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/links`, { body });
-/** A page of the shared links of a bucket, newest first. @param {string} bucket @param {string | null} cursor */
-export const links = (bucket, cursor) => call("GET", `${bucketPath(bucket)}/links${query({ limit: 50, cursor })}`);
+/** A page of the shared links of a bucket, newest first. @param {string} bucket @param {string | null} cursor @param {Record<string, any>} [values] */
+export const links = (bucket, cursor, values) => call("GET", `${bucketPath(bucket)}/links${query({ limit: 50, cursor, ...values })}`);
+/** @param {string} bucket @param {string} path */
+export const describe = async (bucket, path) => (await call("GET", `${bucketPath(bucket)}/object${query({ path })}`)).object;
+/** @param {string} bucket @param {string} path @param {any} body */
+export const editObject = async (bucket, path, body) => (await call("PATCH", `${bucketPath(bucket)}/object${query({ path })}`, { body })).object;
 /** @param {string} id @param {any} body */
 export const editLink = (id, body) => call("PATCH", path("links", id), { body });
 /** @param {string} id */

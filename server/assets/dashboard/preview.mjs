@@ -27,6 +27,7 @@ const RETRY_MS = 3000;
  * @property {() => boolean} mayDelete
  * @property {(key: string) => void} closed
  * @property {(key: string) => void} play opens the playground
+ * @property {(key: string) => void} info shows the description
  */
 
 export class Preview {
@@ -46,6 +47,7 @@ export class Preview {
     this.zoomLabel = make("button", { type: "button", class: "bare wide", title: "Fit or actual size (0)", click: () => this.zoom(this.scale === 0 ? 1 : 0) });
     this.zoomTools = make("span", { class: "zoom", hidden: true },
       press("Zoom out (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Zoom in (+)", "plus", () => this.zoomBy(1.5)));
+    this.infoTool = press("Info (i)", "info", () => this.around.info(this.key));
     this.playTool = press("Transform (p)", "sliders", () => this.play());
     this.fileTools = [
       press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => chooseForm(this.bucket, [this.key])),
@@ -55,7 +57,7 @@ export class Preview {
     this.next = press("Next (→)", "right", () => this.step(1), { class: "bare adjacent next" });
     this.dialog = make("dialog", { class: "preview", "aria-labelledby": "preview-title" },
       make("header", null, make("div", { class: "about" }, this.title, this.facts), this.zoomTools,
-        make("span", { class: "tools" }, this.playTool, this.fileTools,
+        make("span", { class: "tools" }, this.playTool, this.infoTool, this.fileTools,
           press("Close (Esc)", "close", () => this.dialog.close()))),
       this.before, this.stage, this.next);
     this.dialog.addEventListener("close", () => this.ended());
@@ -331,7 +333,7 @@ export class Preview {
     const keys = {
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoomBy(1.5), "=": () => this.zoomBy(1.5),
       "-": () => this.zoomBy(1 / 1.5), 0: () => this.zoom(this.scale === 0 ? 1 : 0), c: () => copyLinks(this.bucket, [this.key]),
-      f: () => chooseForm(this.bucket, [this.key]), d: () => this.download(), p: () => this.play(), Delete: () => { if (this.around.mayDelete()) this.remove(); },
+      f: () => chooseForm(this.bucket, [this.key]), d: () => this.download(), p: () => this.play(), i: () => this.around.info(this.key), Delete: () => { if (this.around.mayDelete()) this.remove(); },
     };
     if (!keys[event.key]) return;
     event.preventDefault();

@@ -5,6 +5,7 @@ import { bucket as showBucket, startJob } from "./api.mjs";
 import { choice, field, form } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { jobList } from "./jobs.mjs";
+import { lifecycleRules } from "./lifecycle.mjs";
 import { note } from "./live.mjs";
 import { deleteBucket, editBucket, organisations } from "./manage.mjs";
 import { askTyped, badge, button, facts, lines, linesOf, page, panel, part, tick, when } from "./parts.mjs";
@@ -96,6 +97,7 @@ export function view(place, frame) {
         frame.load();
         settings.load();
       })),
+      panel("Expiry rules", { about: "Files that are deleted by their age, within a minute. They can be restored like other deleted files." }, lifecycleRules(bucket, mayChange, settings.load)),
       mayChange && panel("Danger zone", { class: "danger-panel", about: "Files from an emptied bucket can be restored for a while, under Deleted files. A deleted bucket can't be restored." }, make("div", { class: "choices" },
         make("div", null, make("p", null, make("strong", null, "Empty bucket"), make("small", null, "Deletes all files; keeps the bucket and its settings.")), button("Empty…", () => empty(bucket, work), { class: "danger" })),
         make("div", null, make("p", null, make("strong", null, "Delete bucket"), make("small", null, "Deletes all files, webhooks and settings. This can't be undone.")), button("Delete…", () => end(bucket, frame), { class: "danger" })))),

@@ -11,7 +11,7 @@ import { count, number } from "./text.mjs";
 
 /** Event types with their labels. @type {[string, string][]} */
 const EVENTS = [
-  ["s3:ObjectCreated:*", "Any upload"], ["s3:ObjectRemoved:*", "Any deletion"],
+  ["s3:ObjectCreated:*", "Any upload"], ["s3:ObjectRemoved:*", "Any deletion"], ["s3:LifecycleExpiration:*", "Any expiry"],
   ["s3:ObjectCreated:Post", "Uploaded by form"], ["s3:ObjectCreated:Put", "Uploaded to a presigned URL"],
   ["s3:ObjectCreated:CompleteMultipartUpload", "Resumable upload completed"], ["s3:ObjectCreated:Copy", "Moved, copied or restored"],
 ];
