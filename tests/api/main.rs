@@ -20,6 +20,7 @@ mod dashboard;
 mod delete;
 mod deleted_versions;
 mod deliver;
+mod documentation;
 mod download_links;
 mod errors;
 mod expiry;

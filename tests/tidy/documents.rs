@@ -95,6 +95,8 @@ fn paths_named<'a>(text: &'a str, known: &BTreeSet<&str>) -> Vec<(usize, &'a str
         let links = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         let links = links
             .filter(|link| !link.contains("://") && !link.starts_with("mailto:"))
+            // Pages of a running server, in its guides.
+            .filter(|link| !link.starts_with("/-/"))
             .map(|link| link.split('#').next().unwrap_or(""))
             .filter(|link| !link.is_empty());
         found.extend(spans.chain(links).map(|path| (index + 1, path.trim_end_matches('/'))));
@@ -295,7 +297,7 @@ fn check_changelog(files: &[File]) -> Vec<String> {
 #[test]
 fn document_check_detects_missing_path() {
     let text = "`engine/src/name.rs`, `engine/src`, `format/group_view.rs`, `engine/gone.rs`, `image/png`\n\
-                [here](engine/src/name.rs#x) [there](gone.md) [out](https://example.org/a.md)\n\
+                [here](engine/src/name.rs#x) [there](gone.md) [out](https://example.org/a.md) [page](/-/docs/x)\n\
                 ```\n`engine/no.rs`\n```\n`lost.rs`";
     let files = [
         File::new("ARCHITECTURE.md", text),

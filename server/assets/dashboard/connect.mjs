@@ -87,7 +87,7 @@ export async function view(place, frame) {
   panel("Clients", {}, connections(bucket)),
   panel("More", { about: "Everything in this dashboard uses the public HTTP API." },
     make("ul", { class: "ways" },
-      make("li", null, make("a", { href: "/-/docs", "data-outside": true, target: "_blank", rel: "noopener" }, "API reference")),
+      make("li", null, make("a", { href: "/-/docs", "data-outside": true, target: "_blank", rel: "noopener" }, "Documentation")),
       make("li", null, make("a", { href: "/-/openapi.json", "data-outside": true, download: "trug-openapi.json" }, "OpenAPI 3.1 document")),
       hasBucket && make("li", null, make("a", { href: `/-/links/${encodeURIComponent(bucket)}/` }, "One-time upload link")),
       hasBucket && make("li", null, make("a", { href: `/-/webhooks/${encodeURIComponent(bucket)}` }, "Webhooks: get notified about changes")))));

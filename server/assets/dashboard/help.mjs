@@ -23,5 +23,5 @@ export function help() {
     make("section", null, make("h3", null, title), make("dl", null, keys.map(([key, what]) => [
       make("dt", null, key.split(/ {2}/).map((one) => make("kbd", null, one))), make("dd", null, what),
     ]))))),
-    make("p", { class: "faint" }, "More help: ", make("a", { href: "/-/docs", target: "_blank", rel: "noopener", "data-outside": true }, "API reference"), ", and ", make("a", { href: "/-/connect", click: (/** @type {any} */ event) => event.target.closest("dialog").close() }, "connecting clients"), ".")], { class: "wide" });
+    make("p", { class: "faint" }, "More help: ", make("a", { href: "/-/docs", target: "_blank", rel: "noopener", "data-outside": true }, "Documentation"), ", and ", make("a", { href: "/-/connect", click: (/** @type {any} */ event) => event.target.closest("dialog").close() }, "connecting clients"), ".")], { class: "wide" });
 }

@@ -1,254 +1,262 @@
-// Shows /-/openapi.json. Text is put in as text, never as markup.
+// Documentation pages: theme, values of the reader in the examples, tabs, copying, and search. Without it everything
+// can be read. Text is put in as text, never as markup.
 
-const METHODS = ["get", "head", "post", "put", "patch", "delete", "options"];
+const LANGUAGES = ["sh", "js", "python"];
+const RESULTS_MAX = 12;
+const TAKEN_FOR = { guide: "Guide", reference: "Reference", section: "Guide", operation: "Operation", parameter: "Parameter" };
+const ICONS = {
+  sun: "M12 16a4 4 0 1 0 0-8 4 4 0 0 0 0 8Z M12 3v2 M12 19v2 M3 12h2 M19 12h2 M5.6 5.6 7 7 M17 17l1.4 1.4 M18.4 5.6 17 7 M7 17l-1.4 1.4",
+  moon: "M20 14.5A8 8 0 0 1 9.5 4 8 8 0 1 0 20 14.5Z",
+};
 
-/** An element with attributes and children; strings become text. */
+const byId = (id) => document.getElementById(id);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+/** An element with attributes and children; functions become listeners, strings among the children text. */
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
-  for (const [attribute, value] of Object.entries(attributes ?? {})) element.setAttribute(attribute, value);
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  for (const [attribute, value] of Object.entries(attributes ?? {})) {
+    if (typeof value === "function") element.addEventListener(attribute, value);
+    else element.setAttribute(attribute, value);
+  }
+  element.append(...children);
   return element;
 }
 
-/** Text in which what stands in backticks is code. */
-function prose(text) {
-  return (text ?? "").split("`").map((part, at) => (at % 2 === 1 ? make("code", null, part) : part));
-}
+/** Preferences of this browser; without storage every one has its default. */
+const stored = (name) => { try { return localStorage.getItem(`trug-${name}`); } catch { return null; } };
+const store = (name, value) => { try { localStorage.setItem(`trug-${name}`, value); } catch { /* not kept */ } };
 
-function show(api) {
-  const resolve = (it) => {
-    if (!it?.$ref) return it ?? {};
-    return it.$ref.slice(2).split("/").reduce((found, name) => found?.[name], api) ?? {};
+function showTheme() {
+  const button = byId("theme");
+  const root = document.documentElement;
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const draw = () => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    svg.setAttribute("class", "icon");
+    svg.setAttribute("viewBox", "0 0 24 24");
+    svg.setAttribute("aria-hidden", "true");
+    path.setAttribute("d", isDark() ? ICONS.sun : ICONS.moon);
+    svg.append(path);
+    button.replaceChildren(svg);
+    button.setAttribute("aria-label", isDark() ? "Light theme" : "Dark theme");
   };
-  const nameOf = (it) => it?.$ref?.split("/").at(-1);
-
-  /** Properties of an object, of all parts that it is made of. */
-  function fields(schema) {
-    const all = new Map();
-    // Its own before those that it has in common with others.
-    const parts = [...(schema.allOf ?? [])].sort((one, other) => Boolean(one.$ref) - Boolean(other.$ref));
-    for (const part of parts) for (const [name, field] of fields(resolve(part))) all.set(name, field);
-    for (const [name, property] of Object.entries(schema.properties ?? {})) {
-      all.set(name, { schema: property, required: schema.required?.includes(name) ?? false });
-    }
-    return all;
-  }
-
-  /** What a value is, in a few words. */
-  function kind(it) {
-    const schema = resolve(it);
-    const parts = schema.oneOf ?? schema.anyOf;
-    if (parts) return parts.map(kind).join(" or ");
-    if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
-    const types = [schema.type].flat().filter(Boolean);
-    const words = types.map((type) => (type === "array" ? `array of ${kind(schema.items)}` : type));
-    if (schema.allOf || schema.properties) return nameOf(it) ?? "object";
-    return [words.join(" or ") || "anything", schema.format && `(${schema.format})`].filter(Boolean).join(" ");
-  }
-
-  /** The schema whose fields are worth showing below this one. */
-  function inside(it) {
-    const schema = resolve(it);
-    if (schema.properties || schema.allOf) return schema;
-    const parts = [schema.items, ...(schema.oneOf ?? schema.anyOf ?? [])].filter(Boolean);
-    return parts.map(inside).find(Boolean);
-  }
-
-  function bounds(schema) {
-    const said = [
-      ["default", schema.default], ["at least", schema.minimum], ["at most", schema.maximum],
-      ["characters at most", schema.maxLength], ["entries at most", schema.maxItems],
-      // A longer one says less than the description.
-      ["pattern", schema.pattern?.length <= 40 ? schema.pattern : undefined],
-    ];
-    return said.filter(([, value]) => value !== undefined && value !== null && value !== 0)
-      .map(([what, value]) => `${what} ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
-  }
-
-  /** The fields of a schema. What lies deeper is made when it is opened, so that nothing goes round in circles. */
-  function tree(it, isAnswer = false) {
-    const schema = inside(it);
-    if (!schema) return null;
-    const list = make("dl");
-    for (const [name, field] of fields(schema)) {
-      list.append(...entry(name, field.required && !isAnswer, field.schema, undefined, isAnswer));
-    }
-    const details = make("details", { class: "schema" }, make("summary", null, nameOf(it) ?? kind(it)));
-    details.addEventListener("toggle", () => details.append(list), { once: true });
-    return details;
-  }
-
-  /** A name with what it may be. In answers nearly everything is always there: only requests say what must be. */
-  function entry(name, required, schema, description, isAnswer = false) {
-    const resolved = resolve(schema);
-    const type = make("span", { class: "type faint" }, kind(schema));
-    const mark = required ? make("span", { class: "required" }, " required") : null;
-    const text = prose(description ?? resolved.description);
-    const limits = bounds(resolved);
-    const below = tree(schema, isAnswer);
-    return [
-      make("dt", null, make("code", null, name), " ", type, mark),
-      make("dd", null, text, limits ? make("div", null, limits) : null, below),
-    ];
-  }
-
-  function parameters(item, operation) {
-    const all = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(resolve);
-    if (all.length === 0) return null;
-    const entries = all.flatMap((it) =>
-      entry(it.name, it.required, it.schema, [`In the ${it.in}.`, it.description].filter(Boolean).join(" ")));
-    return [make("h3", null, "Parameters"), make("dl", null, entries)];
-  }
-
-  function content(of, isAnswer) {
-    return Object.entries(of.content ?? {}).map(([type, it]) =>
-      make("div", null, make("code", null, type), " ", tree(it.schema, isAnswer) ?? (it.schema ? kind(it.schema) : null)));
-  }
-
-  function body(operation) {
-    if (!operation.requestBody) return null;
-    const it = resolve(operation.requestBody);
-    const mark = it.required ? make("span", { class: "required" }, " required") : null;
-    return [make("h3", null, "Body", mark), make("div", null, prose(it.description), content(it))];
-  }
-
-  function responses(operation) {
-    const list = make("dl");
-    for (const [status, it] of Object.entries(operation.responses ?? {})) {
-      const response = resolve(it);
-      // Every refusal has the same body; it is said once, at the first.
-      const isRefusal = Number(status) >= 400;
-      const headers = Object.entries(response.headers ?? {}).flatMap(([name, header]) =>
-        entry(name, false, resolve(header).schema, resolve(header).description));
-      list.append(
-        make("dt", null, make("code", null, status), " ", prose(response.description)),
-        make("dd", null, headers.length > 0 ? make("dl", null, headers) : null, isRefusal ? null : content(response, true)),
-      );
-    }
-    const refusal = tree({ $ref: "#/components/schemas/ApiError" }, true);
-    return [make("h3", null, "Answers"), list, make("p", { class: "faint" }, "From 400 on: "), refusal];
-  }
-
-  /** Whether an operation needs a key, takes one, or looks at none. */
-  function key(operation) {
-    const schemes = (operation.security ?? api.security ?? []).map((it) => Object.keys(it).length > 0);
-    if (!schemes.includes(true)) return "Looks at no API key.";
-    return schemes.includes(false) ? "Needs an API key where the bucket is private." : "Needs an API key.";
-  }
-
-  /** A value that a JSON body could have. */
-  function sample(it, depth = 0) {
-    const schema = resolve(it);
-    if (schema.enum) return schema.enum[0];
-    if (schema.oneOf) return sample(schema.oneOf.find((part) => resolve(part).type !== "null"), depth);
-    const type = [schema.type].flat()[0];
-    if (type === "array") return [sample(schema.items, depth + 1)];
-    if (type === "integer") return schema.minimum ?? 0;
-    if (type === "boolean") return true;
-    if (type === "string") return "";
-    const required = [...fields(schema)].filter(([, field]) => field.required);
-    return Object.fromEntries(required.map(([name, field]) => [name, sample(field.schema, depth + 1)]));
-  }
-
-  /** A line for a shell. Words in capitals are to be replaced. */
-  function curl(path, method, item, operation) {
-    const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-    const all = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(resolve);
-    const words = ["curl"];
-    if (method === "head") words.push("-I");
-    else if (method !== "get") words.push("-X", method.toUpperCase());
-    if (key(operation) === "Needs an API key.") words.push("-H", '"Authorization: Bearer $KEY"');
-    for (const it of all.filter((it) => it.in === "header" && it.required)) {
-      words.push("-H", quote(`${it.name}: ${resolve(it.schema).enum?.[0] ?? "VALUE"}`));
-    }
-    const [type, media] = Object.entries(resolve(operation.requestBody ?? {}).content ?? {})[0] ?? [];
-    if (type === "multipart/form-data") words.push("-F", "file=@FILE");
-    else if (type === "application/json") {
-      words.push("-H", quote(`Content-Type: ${type}`), "-d", quote(JSON.stringify(sample(media.schema))));
-    } else if (type) {
-      if (!type.includes("*")) words.push("-H", quote(`Content-Type: ${type}`));
-      words.push("--data-binary", "@FILE");
-    }
-    const query = all.filter((it) => it.in === "query" && it.required).map((it) => `${it.name}=${it.name.toUpperCase()}`);
-    const place = path.replaceAll(/\{(\w+)\}/g, (_, name) => name.toUpperCase());
-    words.push(quote(`${location.origin}${place}${query.length > 0 ? `?${query.join("&")}` : ""}`));
-    return words.join(" ");
-  }
-
-  function operation(path, method, item, it) {
-    const details = make("details", { class: "operation", id: it.operationId },
-      make("summary", null,
-        make("span", { class: `method ${method}` }, method.toUpperCase()),
-        make("span", { class: "path" }, path),
-        make("span", { class: "summary" }, prose(it.summary))));
-    details.addEventListener("toggle", () => details.append(make("div", null,
-      make("p", null, prose(it.description)),
-      make("p", { class: "faint" }, key(it)),
-      make("pre", { tabindex: "0", "aria-label": "Example" }, curl(path, method, item, it)),
-      parameters(item, it), body(it), responses(it))), { once: true });
-    const statuses = Object.entries(it.responses ?? {}).map(([status, one]) => `${status} ${resolve(one).description}`);
-    const words = [method, path, it.operationId, it.summary, it.tags?.join(" "), ...statuses].join(" ").toLowerCase();
-    return { details, words };
-  }
-
-  document.getElementById("title").textContent = `${api.info.title} ${api.info.version}: HTTP API`;
-  document.getElementById("about").append(...prose(api.info.description));
-  const found = new Map((api.tags ?? []).map((tag) => [tag.name, { tag, operations: [] }]));
-  for (const [path, item] of Object.entries(api.paths)) {
-    for (const method of METHODS.filter((method) => item[method])) {
-      const name = item[method].tags?.[0] ?? "Others";
-      if (!found.has(name)) found.set(name, { tag: { name }, operations: [] });
-      found.get(name).operations.push(operation(path, method, item, item[method]));
-    }
-  }
-  const groups = [...found.values()].filter((group) => group.operations.length > 0);
-  for (const group of groups) {
-    group.section = make("section", null, make("h2", null, group.tag.name),
-      group.tag.description ? make("p", null, prose(group.tag.description)) : null,
-      group.operations.map((it) => it.details));
-  }
-  document.getElementById("operations").replaceChildren(...groups.map((group) => group.section));
-  return groups;
-}
-
-function filtered(groups, text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  let count = 0;
-  for (const group of groups) {
-    let shown = 0;
-    for (const it of group.operations) {
-      it.details.hidden = !words.every((word) => it.words.includes(word));
-      if (!it.details.hidden) shown += 1;
-    }
-    group.section.hidden = shown === 0;
-    count += shown;
-  }
-  document.getElementById("count").textContent = `${count} shown`;
-}
-
-/** Opens what the address names. */
-function openNamed() {
-  const details = document.getElementById(location.hash.slice(1));
-  if (details?.tagName !== "DETAILS") return;
-  details.open = true;
-  details.scrollIntoView();
-}
-
-try {
-  const answer = await fetch("/-/openapi.json");
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-  const groups = show(await answer.json());
-  const filter = document.getElementById("filter");
-  filter.addEventListener("input", () => filtered(groups, filter.value));
-  filtered(groups, filter.value);
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "/" && document.activeElement !== filter) {
-      event.preventDefault();
-      filter.focus();
-    }
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    store("theme", root.dataset.theme);
+    draw();
   });
-  addEventListener("hashchange", openNamed);
-  openNamed();
-} catch (error) {
-  document.getElementById("operations").replaceChildren(make("p", { role: "alert" }, `The document cannot be shown: ${error.message}`));
+  button.hidden = false;
+  draw();
 }
+
+/** Puts the server's URL and the reader's bucket into the examples. */
+function fillExamples() {
+  for (const span of all('[data-fill="server"]')) span.textContent = location.origin;
+  const spans = all('[data-fill="bucket"]');
+  if (spans.length === 0) return;
+  const input = byId("bucket");
+  const fill = () => {
+    const isName = /^[a-z0-9][a-z0-9._-]{2,62}$/.test(input.value);
+    if (isName) input.removeAttribute("aria-invalid");
+    else input.setAttribute("aria-invalid", "true");
+    if (isName) for (const span of spans) span.textContent = input.value;
+    return isName;
+  };
+  input.value = stored("docs-bucket") ?? "pics";
+  input.addEventListener("input", () => { if (fill()) store("docs-bucket", input.value); });
+  byId("fill").addEventListener("submit", (event) => event.preventDefault());
+  byId("fill").hidden = false;
+  fill();
+}
+
+/** Shows one language of every example that has it. */
+function choose(language) {
+  for (const example of all(".example:has([role=tab])")) {
+    const tabs = all("[role=tab]", example);
+    const chosen = tabs.find((tab) => tab.dataset.language === language) ?? tabs[0];
+    for (const tab of tabs) {
+      tab.setAttribute("aria-selected", String(tab === chosen));
+      tab.tabIndex = tab === chosen ? 0 : -1;
+    }
+    for (const code of all(".code", example)) code.hidden = code.dataset.language !== chosen.dataset.language;
+  }
+}
+
+function addTabs(example, number) {
+  const panels = all(".code", example);
+  if (panels.length < 2) return;
+  const tabs = panels.map((panel, at) => {
+    const { language } = panel.dataset;
+    panel.id = `example-${number}-${language}`;
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", `tab-${number}-${language}`);
+    return make("button", {
+      type: "button", role: "tab", id: `tab-${number}-${language}`, "aria-controls": panel.id, "data-language": language,
+      click: (event) => {
+        // Examples above may change their height.
+        const before = event.target.getBoundingClientRect().top;
+        choose(language);
+        store("docs-language", language);
+        scrollBy(0, event.target.getBoundingClientRect().top - before);
+      },
+      keydown: (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        const next = tabs[(at + step + tabs.length) % tabs.length];
+        next.click();
+        next.focus();
+      },
+    }, panel.querySelector("p").textContent);
+  });
+  example.prepend(make("div", { role: "tablist", "aria-label": "Language" }, ...tabs));
+}
+
+function addCopy(block) {
+  const button = make("button", {
+    type: "button", class: "copy",
+    click: async () => {
+      const isCopied = await navigator.clipboard?.writeText(block.querySelector("code").textContent).then(() => true, () => false);
+      button.textContent = isCopied ? "Copied" : "Select and copy";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    },
+  }, "Copy");
+  block.append(button);
+}
+
+/** Words of a text; names such as `expiresIn` are also several. */
+const wordsOf = (text) => text.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+
+/** Typing errors between a word and the beginning of another; swapped letters are one. */
+function errorsIn(sought, word) {
+  let [before, last] = [[], Array.from({ length: word.length + 1 }, (_, at) => at)];
+  for (let row = 1; row <= sought.length; row += 1) {
+    const next = [row];
+    for (let at = 1; at <= word.length; at += 1) {
+      const isSame = sought[row - 1] === word[at - 1];
+      next[at] = Math.min(last[at] + 1, next[at - 1] + 1, last[at - 1] + (isSame ? 0 : 1));
+      if (row > 1 && at > 1 && sought[row - 1] === word[at - 2] && sought[row - 2] === word[at - 1]) {
+        next[at] = Math.min(next[at], before[at - 2] + 1);
+      }
+    }
+    [before, last] = [last, next];
+  }
+  return Math.min(...last);
+}
+
+/** How well words match one that is sought: 1 for the same, less for the beginning and for typing errors, or 0. */
+function likeness(sought, words) {
+  let best = 0;
+  const errorsMax = sought.length < 4 ? 0 : sought.length < 8 ? 1 : 2;
+  for (const word of words) {
+    if (word === sought) return 1;
+    if (word.startsWith(sought)) best = Math.max(best, 0.8);
+    else if (best < 0.4 && errorsMax > 0 && Math.abs(word.length - sought.length) <= 12 && errorsIn(sought, word) <= errorsMax) best = 0.4;
+  }
+  return best;
+}
+
+const index = {
+  /** Loaded when the search is first used. @type {Promise<any[]> | null} */
+  loading: null,
+  entries() {
+    this.loading ??= fetch("/-/docs/search.json").then(async (response) => {
+      if (!response.ok) throw new Error(`the server responded with ${response.status}`);
+      const bonus = { guide: 40, reference: 15, section: 20, operation: 10, parameter: 0 };
+      return (await response.json()).map(([kind, title, page, url, keywords, text]) => ({
+        kind, title, page, url, bonus: bonus[kind],
+        fields: [[100, wordsOf(title)], [90, wordsOf(keywords)], [25, wordsOf(page)], [20, text.split(" ")]],
+      }));
+    });
+    this.loading.catch(() => { this.loading = null; });
+    return this.loading;
+  },
+};
+
+/** Entries by how well they match: those with all words, otherwise those with one of them. */
+function find(entries, query) {
+  const sought = wordsOf(query);
+  const rated = entries.map((entry) => {
+    const each = sought.map((word) => Math.max(...entry.fields.map(([weight, words]) => weight * likeness(word, words))));
+    const found = each.filter((score) => score > 0).length;
+    return { entry, found, score: each.reduce((sum, score) => sum + score, 0) / sought.length + entry.bonus };
+  });
+  const most = Math.max(...rated.map(({ found }) => found));
+  const matching = rated.filter(({ found }) => found > 0 && found === most);
+  return matching.sort((one, other) => other.score - one.score).slice(0, RESULTS_MAX).map(({ entry }) => entry);
+}
+
+function addSearch() {
+  const [input, found, results, nothing, count] = ["query", "found", "results", "no-match", "count"].map(byId);
+  let options = [];
+  let active = -1;
+  let latest = 0;
+
+  const close = () => {
+    found.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const activate = (at) => {
+    active = at;
+    for (const [index, option] of options.entries()) option.setAttribute("aria-selected", String(index === at));
+    options[at]?.scrollIntoView({ block: "nearest" });
+    if (options[at]) input.setAttribute("aria-activedescendant", options[at].id);
+    else input.removeAttribute("aria-activedescendant");
+  };
+  const show = (entries, query, problem = "") => {
+    options = entries.map((entry, at) => make("a", { role: "option", id: `result-${at}`, href: entry.url, tabindex: "-1", "aria-selected": "false", click: close },
+      make("span", null, entry.title), make("small", null, [TAKEN_FOR[entry.kind], entry.page].filter(Boolean).join(" · "))));
+    results.replaceChildren(...options);
+    results.hidden = options.length === 0;
+    nothing.hidden = options.length > 0;
+    const message = problem || `No match for “${query}”. `;
+    nothing.replaceChildren(message, make("a", { href: "/-/docs#guides" }, "Browse the guides"), ".");
+    count.textContent = options.length === 0 ? message : `${options.length} ${options.length === 1 ? "result" : "results"}`;
+    found.hidden = false;
+    input.setAttribute("aria-expanded", String(options.length > 0));
+    activate(options.length > 0 ? 0 : -1);
+  };
+  const search = async () => {
+    const query = input.value.trim();
+    const turn = latest += 1;
+    if (query === "") return close();
+    try {
+      const entries = await index.entries();
+      if (turn === latest) show(wordsOf(query).length > 0 ? find(entries, query) : [], query);
+    } catch {
+      if (turn === latest) show([], query, "The search could not be loaded. ");
+    }
+  };
+  const keys = {
+    ArrowDown: () => activate(Math.min(active + 1, options.length - 1)),
+    ArrowUp: () => activate(Math.max(active - 1, 0)),
+    Enter: () => options[active]?.click(),
+    Escape: () => { if (found.hidden) input.value = ""; close(); },
+  };
+  input.addEventListener("input", search);
+  input.addEventListener("focus", () => index.entries().catch(() => {}));
+  input.addEventListener("keydown", (event) => {
+    if (!(event.key in keys) || event.isComposing) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  addEventListener("pointerdown", (event) => { if (!byId("search").contains(event.target)) close(); });
+  addEventListener("keydown", (event) => {
+    const isTyping = event.target.matches?.("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey;
+    if (event.key !== "/" || isTyping) return;
+    event.preventDefault();
+    input.focus();
+  });
+  byId("search").hidden = false;
+}
+
+showTheme();
+fillExamples();
+for (const [number, example] of all(".example").entries()) addTabs(example, number);
+for (const block of all(".code")) addCopy(block);
+choose(LANGUAGES.find((language) => language === stored("docs-language")) ?? LANGUAGES[0]);
+addSearch();
+for (const link of all("#contents a")) link.addEventListener("click", () => byId("contents").hidePopover?.());
+byId("contents").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });

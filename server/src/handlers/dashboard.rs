@@ -288,7 +288,7 @@ fn content_type(name: &str) -> &'static str {
 
 /// Removes whole-line comments and indentation from a module, a fifth of its size. A test checks that no module has a
 /// multi-line string, so every line that begins like a comment is one.
-fn bare(text: &str) -> String {
+pub(super) fn bare(text: &str) -> String {
     let mut is_inside = false;
     let lines = text.lines().map(str::trim).filter(|line| {
         let begins = line.starts_with("/**");
