@@ -22,6 +22,7 @@ mod deploy;
 mod drill;
 mod export;
 mod fsck;
+mod guide_examples;
 mod health;
 mod import;
 mod import_report;

@@ -15,6 +15,7 @@ mod aws;
 mod bucket;
 mod cors;
 mod form_upload;
+mod guide;
 mod https;
 mod import;
 mod lifecycle;

@@ -8,6 +8,7 @@ pub mod connection;
 pub mod file_host;
 pub mod fixtures;
 pub mod form;
+pub mod guides;
 pub mod held_body;
 pub mod open_metrics;
 pub mod pictures;
