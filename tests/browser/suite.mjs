@@ -6,6 +6,7 @@
 import { api, during, launch, options, quit } from "./driver.mjs";
 import { tests as addresses } from "./origins.mjs";
 import { tests as decoded } from "./decoded.mjs";
+import { tests as documentation } from "./documentation.mjs";
 import { tests as entrance } from "./entrance.mjs";
 import { measured as measuredFiles, tests as files } from "./files.mjs";
 import { tests as finding } from "./finding.mjs";
@@ -34,7 +35,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** Longest first, so that none is left over at the end. */
-const together = [looks, states, pages, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, deletion, keyboard, files, tenants, addresses, fresh, pure];
+const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, deletion, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those selected by words. */
