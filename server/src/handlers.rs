@@ -31,6 +31,7 @@ pub mod shared_links;
 pub mod shared_pages;
 pub mod storage;
 pub mod tus;
+pub mod upload_pages;
 pub mod usage_history;
 pub mod usage_report;
 pub mod webhooks;

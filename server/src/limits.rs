@@ -55,5 +55,10 @@ pub const LINK_TITLE_CHARS_MAX: usize = 100;
 pub const LINK_MESSAGE_CHARS_MAX: usize = 500;
 /// Highest maximum of downloads of a shared link.
 pub const LINK_DOWNLOADS_MAX: u64 = 1_000_000;
+/// Highest maximum, and default maximum, of files that are uploaded to a shared link.
+pub const LINK_FILES_MAX: u64 = 10_000;
+pub const LINK_FILES_DEFAULT: u64 = 100;
+/// Default maximum bytes that are uploaded to a shared link.
+pub const LINK_BYTES_DEFAULT: u64 = 10_000_000_000;
 /// Maximum entries on a page of a shared link.
 pub const LINK_PAGE_ENTRIES: usize = 200;

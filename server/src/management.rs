@@ -10,6 +10,7 @@ mod backup;
 mod compaction;
 mod folder_stats;
 mod lifecycle;
+mod link_settings;
 mod object_change;
 mod objects;
 mod reply;
@@ -44,6 +45,7 @@ pub use self::compaction::{
 };
 pub use self::folder_stats::subfolders_view;
 pub use self::lifecycle::{LifecycleRequest, LifecycleRuleView, LifecycleRulesView};
+pub use self::link_settings::{LinkSettings, default_upload_rules, link_change, parse_link_paths};
 pub use self::object_change::ObjectEdit;
 pub use self::objects::{
     Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,
@@ -56,7 +58,6 @@ pub use self::reply::{
     PasswordSetView, ProgressView, S3CredentialsView, account_view, api_key_view, bucket_view,
     folders_view, invitation_url, organisation_view, s3_credentials,
 };
-pub(crate) use self::settings::present_field;
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
     account_change, bucket_change, new_api_key,

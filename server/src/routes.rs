@@ -30,8 +30,8 @@ use crate::handlers::{
     account, accounts, api_keys, audit, buckets, client_module, dashboard, delete,
     deleted_versions, docs, download_links, health, integrations, jobs, list, metrics, moves,
     object_metadata, organisations, presign, presigned_put, recent_uploads, search,
-    server_settings, sessions, set_up, shared_links, shared_pages, storage, tus, usage_history,
-    usage_report, webhooks, zips,
+    server_settings, sessions, set_up, shared_links, shared_pages, storage, tus, upload_pages,
+    usage_history, usage_report, webhooks, zips,
 };
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -274,6 +274,11 @@ routes! { ROUTES documented as EndpointsDocument;
     Post "/-/s/{token}/unlock" Open Other shared_pages::unlock;
     Get "/-/s/{token}/zip" Open Deliver shared_pages::zip;
     Get "/-/s/{token}/f/{*path}" Open Deliver shared_pages::file;
+    Post "/-/s/{token}/u" Open Upload upload_pages::upload_form;
+    Post "/-/s/{token}/tus" Open Tus upload_pages::tus_create;
+    Head "/-/s/{token}/tus/{id}" Open Tus upload_pages::tus_state;
+    Patch "/-/s/{token}/tus/{id}" Open Tus upload_pages::tus_append;
+    Delete "/-/s/{token}/tus/{id}" Open Tus upload_pages::tus_terminate;
 
     Get "/-/zip/{token}" Open Deliver zips::download;
     Get "/-/health" Open Health health::health;

@@ -34,6 +34,7 @@ mod imports;
 mod integrations;
 mod jobs;
 mod keys;
+mod link_uploads;
 mod links;
 mod list;
 mod mass_assignment;

@@ -52,7 +52,16 @@ const SECTIONS: &[Section] = &[
     Section { absent: &["folder", "file"], ..section("Search", &[200, 200]) },
     section("Download links", &[200]),
     // Values.
-    Section { absent: &["active", "auto"], ..section("Shared links", &[200]) },
+    Section {
+        absent: &["active", "auto", "download"],
+        like: &["Management", "Links that request files"],
+        ..section("Shared links", &[200])
+    },
+    Section {
+        absent: &["no", "optional", "required"],
+        like: &["Management", "Shared links"],
+        ..section("Links that request files", &[200])
+    },
     section("Zip archives", &[200, 200]),
     Section { like: &["Upload"], ..section("Presigned tokens", &[200, 200]) },
     // A parameter.

@@ -119,6 +119,30 @@ impl AllowedTypes {
         })
     }
 
+    /// Returns whether every type of another list is in this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) => true,
+            (Self::Only(_), Self::Any) => false,
+            (Self::Only(_), Self::Only(types)) => types.iter().all(|kind| self.allow(kind)),
+        }
+    }
+
+    /// Returns the types that both lists accept.
+    pub fn intersection(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Any, types) | (types, Self::Any) => types.clone(),
+            (Self::Only(own), Self::Only(others)) => {
+                let own = own.iter().filter(|kind| other.allow(kind));
+                let mut both: Vec<_> =
+                    own.chain(others.iter().filter(|kind| self.allow(kind))).cloned().collect();
+                both.sort_unstable();
+                both.dedup();
+                Self::Only(both)
+            }
+        }
+    }
+
     /// Returns the list form; empty for all.
     pub fn to_list(&self) -> Vec<String> {
         match self {

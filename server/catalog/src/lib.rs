@@ -66,6 +66,7 @@ mod stored_text;
 #[cfg(test)]
 mod tests;
 mod text_encoding;
+mod upload_rules;
 mod usage_history;
 mod usage_records;
 mod version_locks;
@@ -139,10 +140,13 @@ pub use self::rate_limit_rejections::RateLimitRejections;
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{ClientInfo, Session, SessionInfo, StartedSession};
 pub use self::set_up::{FirstBucket, NewSetup, SetupResult};
-pub use self::shared_link::{LinkLayout, LinkSecret, LinkState, SharedLink};
+pub use self::shared_link::{LinkKind, LinkLayout, LinkSecret, LinkState, SharedLink};
 pub use self::shared_links::{NewSharedLink, SharedLinkChange};
 pub use self::staging::{StagedTotals, StagedUpload, Staging};
 pub use self::standing_history::{ChangedBy, StandingChange, StandingHistory};
+pub use self::upload_rules::{
+    AskName, UploadReservation, UploadRules, UploadRulesChange, UploadTally,
+};
 pub use self::usage_history::{UsagePoint, UsageScope, UsageStep};
 pub use self::webhook::{Webhook, parse_event_patterns};
 pub use self::webhook_secret::WebhookSecret;
@@ -232,6 +236,8 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let (buckets, webhooks) = (Shared::load(&store)?, Shared::load(&store)?);
         let outbox = Outbox::load(&store, &webhooks.read(), &buckets.read())?;
+        let shared_links: Shared<SharedLinkTable> = Shared::load(&store)?;
+        let staging = Staging::open(&store, |id| shared_links.read().get(id))?;
         let state = State {
             accounts: Shared::load(&store)?,
             organisations: Shared::load(&store)?,
@@ -239,12 +245,12 @@ impl Catalog {
             signing_keys: Shared::load(&store)?,
             sessions: Shared::load(&store)?,
             jobs: Shared::load(&store)?,
-            shared_links: Shared::load(&store)?,
             audit: Shared::load(&store)?,
             buckets,
             webhooks,
             outbox,
-            staging: Staging::open(&store)?,
+            shared_links,
+            staging,
             usage_history: UsageHistory::new(clock.unix_ms()),
             rate_limit_rejections: Arc::new(RateLimitRejections::new(clock.clone())),
             store,

@@ -218,6 +218,7 @@ impl MultipartUpload {
             bodies: BTreeMap::new(),
             touched_ms: self.started_ms,
             is_completing: false,
+            reservation: None,
         }
     }
 
@@ -380,7 +381,7 @@ mod tests {
             store.commit(upload.record_part(&part).unwrap()).unwrap();
         }
         put(&store, &MultipartUpload { started_ms: 600, ..done.clone() });
-        let staging = Staging::open(&store).unwrap();
+        let staging = Staging::open(&store, |_| None).unwrap();
         assert_eq!((staging.totals().uploads, staging.totals().bytes), (2, 10));
         let kept = MultipartUpload::sweep(&store, &staging, now_ms).unwrap();
         assert_eq!(kept, BTreeSet::from([Uuid::from_u128(2)]));

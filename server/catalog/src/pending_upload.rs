@@ -11,7 +11,7 @@ use engine::{BucketName, FactName, ObjectKey, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::id::AccountId;
+use super::id::{AccountId, SharedLinkId};
 use super::record::{Record, decode, encode};
 use super::stored_text::{StoredText, optional_text, text};
 use super::{CatalogError, hex};
@@ -49,6 +49,9 @@ pub struct PendingUpload {
     /// Key of the file, if it is stored and the key could be recorded.
     #[serde(default, with = "optional_text")]
     pub key: Option<ObjectKey>,
+    /// Link that requests the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<SharedLinkId>,
 }
 
 impl Record for PendingUpload {

@@ -1,9 +1,10 @@
-//! Shared link: a page with files of a bucket for clients without an account.
+//! Shared link: a page with files of a bucket, or one that requests files, for clients without an account.
 //!
 //! Guarantees: the secret is never printed by accident; a path is in a link only if the link names it, or a folder
 //! above it. Non-goals: the pages, and the current rights of the creator, on which every request depends.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::rng::Rng;
@@ -18,8 +19,9 @@ use super::id::{AccountId, ApiKeyId, SharedLinkId};
 use super::password::PasswordHash;
 use super::record::Record;
 use super::stored_text::{StoredText, text};
+use super::upload_rules::{UploadRules, UploadTally};
 
-/// Page with files.
+/// Page with files, or one that requests files.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedLink {
@@ -30,7 +32,7 @@ pub struct SharedLink {
     pub secret: LinkSecret,
     #[serde(with = "text")]
     pub bucket: BucketName,
-    /// Files, and folders, which end in `/`; never empty.
+    /// Files, and folders, which end in `/`; never empty. The only folder of a link that requests files.
     pub paths: Vec<String>,
     /// Title of the page; empty for the name of its only path.
     pub title: String,
@@ -44,6 +46,9 @@ pub struct SharedLink {
     /// Time of the last change of the password, on which unlocked browsers depend.
     pub password_changed_ms: u64,
     pub downloads_max: Option<u64>,
+    /// Rules of a link that requests files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<UploadRules>,
     /// Account that created the link.
     pub account: AccountId,
     /// API key that created it, if it was not a signed-in user.
@@ -54,6 +59,19 @@ pub struct SharedLink {
     pub ended_ms: Option<u64>,
     #[serde(skip)]
     pub downloads: DownloadCount,
+    #[serde(skip)]
+    pub uploads: Arc<UploadTally>,
+}
+
+/// Kind of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkKind {
+    /// A page with files.
+    #[default]
+    Download,
+    /// A page that requests files.
+    Upload,
 }
 
 /// Presentation of the files.
@@ -73,10 +91,10 @@ pub enum LinkLayout {
 pub enum LinkState {
     Active,
     Expired,
-    /// The maximum of downloads is reached.
+    /// The maximum of downloads, or of uploaded files or bytes, is reached.
     UsedUp,
     Ended,
-    /// The creator may no longer read the files.
+    /// The creator may no longer read the files, or upload to the folder.
     Blocked,
 }
 
@@ -110,9 +128,17 @@ impl Record for SharedLink {
 impl Record for StoredDownloads {}
 
 impl SharedLink {
+    /// Returns the kind.
+    pub fn kind(&self) -> LinkKind {
+        if self.upload.is_some() { LinkKind::Upload } else { LinkKind::Download }
+    }
+
     /// Returns the state at a time. Never [`LinkState::Blocked`].
     pub fn state(&self, now_ms: u64) -> LinkState {
-        let is_used_up = self.downloads_max.is_some_and(|max| self.downloads.get() >= max);
+        let is_used_up = match &self.upload {
+            Some(rules) => self.uploads.is_full(rules),
+            None => self.downloads_max.is_some_and(|max| self.downloads.get() >= max),
+        };
         match self.expires_ms {
             _ if self.ended_ms.is_some() => LinkState::Ended,
             Some(expires_ms) if now_ms >= expires_ms => LinkState::Expired,
@@ -160,9 +186,11 @@ impl Clone for SharedLink {
             title: self.title.clone(),
             message: self.message.clone(),
             password: self.password.clone(),
+            upload: self.upload.clone(),
             account: self.account.clone(),
             api_key: self.api_key.clone(),
             downloads: DownloadCount(AtomicU64::new(self.downloads.get())),
+            uploads: self.uploads.clone(),
             ..*self
         }
     }

@@ -1,19 +1,24 @@
-//! Shared links: lookup, creation, editing, end, and counted downloads.
+//! Shared links: lookup, creation, editing, end, and counted downloads and uploads.
 //!
-//! Guarantees: exactly `downloads_max` downloads of a link succeed, across races and crashes; ended and expired links
-//! are deleted after [`limits::SHARED_LINK_RETENTION`]. Non-goals: authorization.
+//! Guarantees: exactly `downloads_max` downloads of a link succeed, and at most `files_max` files and `bytes_max` bytes
+//! are uploaded to it, across races and crashes; ended and expired links are deleted after
+//! [`limits::SHARED_LINK_RETENTION`]. Non-goals: authorization.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::{BucketName, FactName};
+use engine::{BucketName, FactName, ObjectKey};
 
 use super::audit_entry::{AuditRecord, changed_settings};
-use super::change::{Table, apply_record, check_count, check_total, split};
+use super::change::{Change, Table, apply_record, check_count, check_total, each_fact, split};
 use super::id::{AccountId, ApiKeyId, IdKind, OfSharedLink, SharedLinkId};
 use super::record::decode;
 use super::shared_link::{LinkLayout, LinkSecret, LinkState, SharedLink, StoredDownloads};
-use super::{AuditAction, CatalogError, PasswordHash, SharedLinks};
+use super::upload_rules::{
+    StoredLinkUpload, UPLOADS_PREFIX, UploadReservation, UploadRules, UploadRulesChange,
+    link_of_upload, uploads_of,
+};
+use super::{AuditAction, CatalogError, PasswordHash, SharedLinks, StoredAmount};
 use crate::limits::{self, millis};
 
 /// Prefix of the fact names of download counts; the id of the link follows.
@@ -31,6 +36,8 @@ pub struct NewSharedLink {
     pub expires_ms: Option<u64>,
     pub password: Option<PasswordHash>,
     pub downloads_max: Option<u64>,
+    /// Rules of a link that requests files.
+    pub upload: Option<UploadRules>,
     pub account: AccountId,
     pub api_key: Option<ApiKeyId>,
 }
@@ -45,6 +52,7 @@ pub struct SharedLinkChange {
     pub expires_ms: Option<Option<u64>>,
     pub password: Option<Option<PasswordHash>>,
     pub downloads_max: Option<Option<u64>>,
+    pub upload: UploadRulesChange,
 }
 
 /// All links.
@@ -55,10 +63,19 @@ pub(super) struct SharedLinkTable {
 }
 
 impl Table for SharedLinkTable {
-    const PREFIXES: &'static [&'static str] = &[OfSharedLink::PREFIX, DOWNLOADS_PREFIX];
+    const PREFIXES: &'static [&'static str] =
+        &[OfSharedLink::PREFIX, DOWNLOADS_PREFIX, UPLOADS_PREFIX];
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
         let (prefix, name) = split(fact);
+        if prefix == UPLOADS_PREFIX {
+            // Uploads are counted when their batch is committed, so that this is the start.
+            let link = link_of_upload(name).and_then(|id| self.links.get(&id));
+            if let (Some(link), Some(value)) = (link, value) {
+                link.uploads.add_stored(decode::<StoredLinkUpload>(fact, value)?.amount());
+            }
+            return Ok(());
+        }
         let known = SharedLinkId::parse(name).and_then(|id| self.links.get(&id)).cloned();
         if prefix == DOWNLOADS_PREFIX {
             if let (Some(link), Some(value)) = (known, value) {
@@ -67,6 +84,12 @@ impl Table for SharedLinkTable {
             return Ok(());
         }
         apply_record(&mut self.links, fact, value)?;
+        if let (Some(before), Some(id)) = (&known, SharedLinkId::parse(name)) {
+            // A new version of the record is not shared yet.
+            if let Some(now) = self.links.get_mut(&id).and_then(Arc::get_mut) {
+                now.uploads = before.uploads.clone();
+            }
+        }
         let now = SharedLinkId::parse(name).and_then(|id| self.links.get(&id));
         match (&known, now) {
             (Some(before), None) => drop(self.by_secret.remove(&before.secret)),
@@ -81,11 +104,17 @@ impl Table for SharedLinkTable {
     }
 }
 
+impl SharedLinkTable {
+    pub(super) fn get(&self, id: &SharedLinkId) -> Option<Arc<SharedLink>> {
+        self.links.get(id).cloned()
+    }
+}
+
 /// Lookup.
 impl SharedLinks<'_> {
     /// Returns the link with this id.
     pub fn get(&self, id: &SharedLinkId) -> Option<Arc<SharedLink>> {
-        self.0.state.shared_links.read().links.get(id).cloned()
+        self.0.state.shared_links.read().get(id)
     }
 
     /// Returns the link with this secret, in any state.
@@ -137,12 +166,14 @@ impl SharedLinks<'_> {
             password: new.password,
             password_changed_ms: now_ms,
             downloads_max: new.downloads_max,
+            upload: new.upload,
             account: new.account,
             api_key: new.api_key,
             created_ms: now_ms,
             updated_ms: now_ms,
             ended_ms: None,
             downloads: Default::default(),
+            uploads: Default::default(),
         };
         let entry =
             AuditRecord::new(AuditAction::LinkCreate).bucket(&bucket).account(&link.account);
@@ -167,6 +198,9 @@ impl SharedLinks<'_> {
             link.zip = zip.unwrap_or(link.zip);
             link.expires_ms = edit.expires_ms.unwrap_or(link.expires_ms);
             link.downloads_max = edit.downloads_max.unwrap_or(link.downloads_max);
+            if let Some(rules) = &mut link.upload {
+                rules.apply(edit.upload);
+            }
             if let Some(password) = edit.password {
                 (link.password, link.password_changed_ms) = (password, now_ms);
             }
@@ -235,6 +269,33 @@ impl SharedLinks<'_> {
         })
     }
 
+    /// Reserves the uploads of a request; `None` if they would exceed the limits of the link.
+    pub fn reserve_uploads(
+        &self,
+        id: &SharedLinkId,
+        amount: StoredAmount,
+    ) -> Result<Option<UploadReservation>, CatalogError> {
+        Ok(UploadReservation::new(&*self.require(id)?, amount))
+    }
+
+    /// Records the stored files of a request in the audit log. Files are not changes of the catalog, so that their
+    /// batch is committed before.
+    pub fn audit_upload(
+        &self,
+        link: &SharedLink,
+        files: &[&ObjectKey],
+        name: Option<&str>,
+    ) -> Result<(), CatalogError> {
+        let mut change = self.0.begin();
+        let entry = AuditRecord::new(AuditAction::LinkUpload).target(&link.id);
+        let files: Vec<_> = files.iter().map(|key| key.as_str()).collect();
+        let name = name.map(|name| format!("name: {name}, ")).unwrap_or_default();
+        let detail = format!("{name}files: {}", files.join(", "));
+        let entry = entry.bucket_named(&link.bucket, self.0).account(&link.account);
+        change.audit(entry.detail(detail));
+        change.commit()
+    }
+
     /// Deletes the links of a deleted bucket.
     pub(super) fn delete_all_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
         self.delete_where(|link| link.bucket == *bucket)
@@ -262,6 +323,27 @@ impl SharedLinks<'_> {
                 change.delete(link.id.fact()?);
                 change.delete(link.id.fact_at(DOWNLOADS_PREFIX)?);
             }
+            change.commit_any()?;
+            for link in links {
+                self.delete_uploads_of(&mut change, &link.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the counted uploads of a deleted link, to which none can be added.
+    fn delete_uploads_of(
+        &self,
+        change: &mut Change<'_>,
+        link: &SharedLinkId,
+    ) -> Result<(), CatalogError> {
+        let mut facts = Vec::new();
+        each_fact(&self.0.state.store, &uploads_of(link), |fact, _| {
+            facts.push(fact.clone());
+            Ok(())
+        })?;
+        for batch in facts.chunks(limits::SHARED_LINKS_BATCH) {
+            batch.iter().cloned().for_each(|fact| change.delete(fact));
             change.commit_any()?;
         }
         Ok(())

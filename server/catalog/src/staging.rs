@@ -6,14 +6,16 @@
 //! stored is not evicted. Non-goals: the records, and the bytes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{BucketName, Store};
 use uuid::Uuid;
 
 use super::change::each_fact;
-use super::id::AccountId;
+use super::id::{AccountId, SharedLinkId};
 use super::record::decode;
+use super::shared_link::SharedLink;
+use super::upload_rules::UploadReservation;
 use super::{CatalogError, PendingUpload, StoredAmount, pending_upload};
 use crate::limits::TUS_EXPIRY_MS;
 
@@ -37,6 +39,8 @@ pub struct StagedUpload {
     pub touched_ms: u64,
     /// Whether it is being stored, and therefore reserved in the ledger.
     pub is_completing: bool,
+    /// Share of the limits of a link that requests files.
+    pub reservation: Option<Arc<UploadReservation>>,
 }
 
 /// Totals of unfinished uploads.
@@ -49,12 +53,20 @@ pub struct StagedTotals {
 
 impl Staging {
     /// Loads the records of unfinished uploads.
-    pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
+    pub(super) fn open(
+        store: &Store,
+        link: impl Fn(&SharedLinkId) -> Option<Arc<SharedLink>>,
+    ) -> Result<Self, CatalogError> {
         let mut uploads = HashMap::new();
         each_fact(store, pending_upload::PREFIX, |fact, bytes| {
             let upload: PendingUpload = decode(fact, bytes)?;
             if !upload.is_stored {
-                uploads.insert(upload.id, StagedUpload::of_pending(&upload));
+                let link = upload.link.as_ref().and_then(&link);
+                let amount = StoredAmount { objects: 1, bytes: upload.length };
+                let reserve = |link: Arc<_>| Arc::new(UploadReservation::renewed(&link, amount));
+                let reservation = link.map(reserve);
+                let staged = StagedUpload { reservation, ..StagedUpload::of_pending(&upload) };
+                uploads.insert(upload.id, staged);
             }
             Ok(())
         })?;
@@ -82,6 +94,11 @@ impl Staging {
     /// Returns whether an upload is counted, which ends when it is evicted.
     pub fn contains(&self, id: Uuid) -> bool {
         self.uploads().contains_key(&id)
+    }
+
+    /// Returns the share of an upload in the limits of its link.
+    pub fn reservation(&self, id: Uuid) -> Option<Arc<UploadReservation>> {
+        self.uploads().get(&id)?.reservation.clone()
     }
 
     /// Returns by how much more bytes grow the claim of an upload; `None` if the upload is not counted.
@@ -201,6 +218,7 @@ impl StagedUpload {
             bodies: BTreeMap::from([(upload.id, upload.received_bytes)]),
             touched_ms: upload.expires_ms.saturating_sub(TUS_EXPIRY_MS),
             is_completing: false,
+            reservation: None,
         }
     }
 }
@@ -218,6 +236,7 @@ mod tests {
             bodies: BTreeMap::from([(Uuid::from_u128(u128::from(touched_ms)), bytes)]),
             touched_ms,
             is_completing: false,
+            reservation: None,
         }
     }
 
@@ -306,6 +325,7 @@ mod tests {
             expires_ms: 1_000 + TUS_EXPIRY_MS,
             is_stored: false,
             key: None,
+            link: None,
         };
         assert_eq!(StagedUpload::of_pending(&upload).touched_ms, 1_000);
     }

@@ -29,6 +29,7 @@ pub mod header_cache;
 pub mod job_services;
 pub mod limits;
 pub mod link_access;
+pub mod link_uploads;
 pub mod object_body;
 pub mod object_options;
 pub mod own_pages;

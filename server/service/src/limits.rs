@@ -62,6 +62,8 @@ pub const ZIP_DOWNLOADS_BYTES_MAX: usize = 32 * MIB as usize;
 pub const LINK_SECONDS_MIN: u64 = 60;
 pub const LINK_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
 pub const LINK_SECONDS_DEFAULT: u64 = 7 * 24 * 60 * 60;
+/// Maximum characters of the name that a person who uploads to a link gives.
+pub const LINK_NAME_CHARS_MAX: usize = 100;
 /// Time for which a browser has access to a shared link after its password was entered.
 pub const LINK_UNLOCK_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// Maximum and default page size of a listing. Spec 8.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Bucket, LinkState, Scope, SharedLink};
+use catalog::{Bucket, LinkKind, LinkState, Scope, SharedLink};
 use cookie::{Cookie, SameSite, time};
 use http::header::{self, HeaderMap, HeaderValue};
 use protocol::error::ApiError;
@@ -17,13 +17,41 @@ use crate::auth::Caller;
 use crate::limits::LINK_UNLOCK_LIFETIME;
 use crate::state::AppState;
 
-/// Returns the bucket of a link, if the creator may still share its files.
+/// Returns the bucket of a link, if the creator may still share its files, or request them.
 pub fn shared_bucket(app: &AppState, link: &SharedLink) -> Result<Arc<Bucket>, ApiError> {
+    creator_and_bucket(app, link).map(|(_, bucket)| bucket)
+}
+
+/// Returns the creator of a link with its current rights, and the bucket like [`shared_bucket`].
+pub fn creator_and_bucket(
+    app: &AppState,
+    link: &SharedLink,
+) -> Result<(Caller, Arc<Bucket>), ApiError> {
     let creator = Caller::from_issuer(&app.catalog, &link.issuer());
     let creator = creator.ok_or_else(ApiError::token_revoked)?;
-    let bucket = check_sharing(app, &creator, &link.bucket, &link.places())?;
+    let check = match link.kind() {
+        LinkKind::Download => check_sharing,
+        LinkKind::Upload => check_requesting,
+    };
+    let bucket = check(app, &creator, &link.bucket, &link.places())?;
     // Not another bucket that was created under the name since.
-    if bucket.created_ms > link.created_ms { Err(ApiError::bucket_not_found()) } else { Ok(bucket) }
+    match bucket.created_ms > link.created_ms {
+        true => Err(ApiError::bucket_not_found()),
+        false => Ok((creator, bucket)),
+    }
+}
+
+/// Checks that a caller may request files into folders; returns the bucket.
+pub fn check_requesting(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &engine::BucketName,
+    places: &[PathInBucket],
+) -> Result<Arc<Bucket>, ApiError> {
+    caller.bucket(&app.catalog, bucket, Scope::Presign)?;
+    let found = caller.bucket(&app.catalog, bucket, Scope::Upload)?;
+    places.iter().try_for_each(|place| caller.require_path_access(place))?;
+    Ok(found)
 }
 
 /// Checks that a caller may share files and folders; returns the bucket.

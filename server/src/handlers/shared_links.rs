@@ -1,18 +1,17 @@
-//! `/api/buckets/{bucketName}/links` and `/api/links`: shared links, which open pages with files.
+//! `/api/buckets/{bucketName}/links` and `/api/links`: shared links, which open pages with files, or request files.
 //!
-//! Guarantees: a caller can share only what it may read; it sees its account's own links, and all links of buckets that
-//! it manages, as far as its key reaches their paths. Non-goals: the pages (`shared_pages`).
+//! Guarantees: a caller can share only what it may read, and request files only where it may upload; it sees its
+//! account's own links, and all links of buckets that it manages, as far as its key reaches their paths. Non-goals: the
+//! pages (`shared_pages`).
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use catalog::limits::SHARED_LINK_PATHS_BYTES_MAX;
 use catalog::{
-    LinkLayout, LinkState, NewSharedLink, Password, Scope, SharedLink, SharedLinkChange,
-    SharedLinkId,
+    AskName, Bucket, LinkKind, LinkLayout, LinkState, NewSharedLink, Scope, SharedLink,
+    SharedLinkChange, SharedLinkId, StoredAmount,
 };
 use engine::{BucketName, ObjectName};
-use jiff::Timestamp;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::object_path::PathInBucket;
@@ -20,10 +19,11 @@ use protocol::paging::PageRequest;
 use protocol::query::Query;
 use protocol::reserved_paths::LINK_PATH;
 use protocol::time_format::iso_time;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use service::auth::{Caller, Credential};
-use service::limits::{LINK_SECONDS_DEFAULT, LINK_SECONDS_MAX, LINK_SECONDS_MIN};
-use service::link_access::{check_sharing, link_state};
+use service::limits::LINK_SECONDS_DEFAULT;
+use service::link_access::{check_requesting, check_sharing, link_state};
 use service::parameters::{BucketNameParameter, IdParameter, PageParameters};
 use service::replies::Success;
 use service::request_context::Path;
@@ -33,60 +33,22 @@ use utoipa::ToSchema;
 
 use super::changing;
 use super::sessions::hash_new_password;
-use crate::limits::{
-    LINK_DOWNLOADS_MAX, LINK_MESSAGE_CHARS_MAX, LINK_PATHS_MAX, LINK_TITLE_CHARS_MAX,
-};
-use crate::management::present_field;
-
-/// Minimum and maximum length of the password of a link.
-const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 4..=128;
+use crate::management::{LinkSettings, default_upload_rules, link_change, parse_link_paths};
 
 /// Shared link to create.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is only described: the paths and the settings are read apart")]
 pub struct NewLinkRequest {
-    /// Files, and folders, which end in `/`; an empty path is the whole bucket. Fixed after creation.
+    /// Kind of the link; fixed after creation.
+    #[serde(default)]
+    kind: LinkKind,
+    /// Files, and folders, which end in `/`; an empty path is the whole bucket. Exactly one folder for an upload link.
+    /// Fixed after creation.
     #[schema(min_items = 1, max_items = 500)]
     paths: Vec<String>,
     #[schema(inline)]
     #[serde(flatten)]
     settings: LinkSettings,
-}
-
-/// Settings of a shared link.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct LinkSettings {
-    /// Title of the page; the name of its only file or folder if empty.
-    #[serde(deserialize_with = "present_field")]
-    #[schema(nullable = false, max_length = 100)]
-    title: Option<String>,
-    #[serde(deserialize_with = "present_field")]
-    #[schema(nullable = false, max_length = 500)]
-    message: Option<String>,
-    #[serde(deserialize_with = "present_field")]
-    #[schema(nullable = false)]
-    layout: Option<LinkLayout>,
-    /// Whether everything may be downloaded as a zip archive; default `true`.
-    #[serde(deserialize_with = "present_field")]
-    #[schema(nullable = false)]
-    zip: Option<bool>,
-    /// Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry.
-    #[serde(deserialize_with = "present_field")]
-    #[schema(value_type = Option<u64>)]
-    expires_in: Option<Option<u64>>,
-    /// Expiry instead of `expiresIn`. `null` for no expiry.
-    #[serde(deserialize_with = "present_field")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Option<String>>,
-    /// Password of 4 to 128 characters; `null` for none.
-    #[serde(deserialize_with = "present_field")]
-    #[schema(value_type = Option<String>, format = Password, min_length = 4, max_length = 128)]
-    password: Option<Option<String>>,
-    /// Maximum number of downloads, 1 to 1,000,000; `null` for no maximum.
-    #[serde(deserialize_with = "present_field")]
-    #[schema(value_type = Option<u64>)]
-    downloads_max: Option<Option<u64>>,
 }
 
 /// Shared link.
@@ -96,6 +58,7 @@ pub struct LinkView {
     id: String,
     /// URL of the page, which is secret.
     url: String,
+    kind: LinkKind,
     bucket_name: String,
     paths: Vec<String>,
     title: String,
@@ -107,6 +70,20 @@ pub struct LinkView {
     downloads_max: Option<u64>,
     /// Number of downloads of a file or archive.
     download_count: u64,
+    /// Maximum number of uploaded files; `null` for a download link, like the other limits of uploads.
+    files_max: Option<u64>,
+    /// Maximum bytes of an uploaded file, if it is less than that of the bucket.
+    file_bytes_max: Option<u64>,
+    /// Maximum bytes of all uploaded files together.
+    bytes_max: Option<u64>,
+    /// Media types that may be uploaded; empty for the types of the bucket.
+    allowed_types: Option<Vec<String>>,
+    /// Whether the page asks for the name of the person who uploads.
+    ask_name: Option<AskName>,
+    /// Number of uploaded files.
+    uploaded_files: u64,
+    /// Bytes of the uploaded files.
+    uploaded_bytes: u64,
     state: LinkState,
     /// Name of the account that created the link.
     created_by: String,
@@ -129,7 +106,7 @@ pub struct LinksReply {
     next_cursor: Option<String>,
 }
 
-/// Creates a link to a page with files and folders.
+/// Creates a link to a page with files and folders, or to one that requests files.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/links",
@@ -148,11 +125,22 @@ pub async fn create(
     Path(bucket): Path<BucketName>,
     mut body: JsonBody,
 ) -> Result<Success<LinkReply>, ApiError> {
-    let places = parse_paths(&body.require::<Vec<String>>("paths")?)?;
+    let kind = body.optional("kind")?.unwrap_or_default();
+    let places = parse_link_paths(kind, &body.require::<Vec<String>>("paths")?)?;
     let settings = body.deserialize()?;
-    check_sharing(&app, &caller, &bucket, &places)?;
-    require_files(&app, &bucket, &places).await?;
-    let change = parse_settings(&app, settings).await?;
+    let rights = match kind {
+        LinkKind::Download => check_sharing(&app, &caller, &bucket, &places)?,
+        LinkKind::Upload => check_requesting(&app, &caller, &bucket, &places)?,
+    };
+    if kind == LinkKind::Download {
+        require_files(&app, &bucket, &places).await?;
+    }
+    let change = parse_settings(&app, kind, &rights, settings).await?;
+    let upload = (kind == LinkKind::Upload).then(|| {
+        let mut rules = default_upload_rules();
+        rules.apply(change.upload);
+        rules
+    });
     let default_ms = app.clock.unix_ms().saturating_add(1_000 * LINK_SECONDS_DEFAULT);
     let new = NewSharedLink {
         bucket,
@@ -160,10 +148,11 @@ pub async fn create(
         title: change.title.unwrap_or_default(),
         message: change.message.unwrap_or_default(),
         layout: change.layout.unwrap_or_default(),
-        zip: change.zip.unwrap_or(true),
+        zip: change.zip.unwrap_or(kind == LinkKind::Download),
         expires_ms: change.expires_ms.unwrap_or(Some(default_ms)),
         password: change.password.flatten(),
         downloads_max: change.downloads_max.flatten(),
+        upload,
         account: caller.account().id.clone(),
         api_key: match caller.credential() {
             Credential::Key(api_key) => Some(api_key.id.clone()),
@@ -182,6 +171,7 @@ pub async fn create(
     tag = "Links",
     params(
         BucketNameParameter,
+        ("kind" = Option<LinkKind>, Query, description = "Only links of this kind."),
         ("state" = Option<LinkState>, Query, description = "Only links in this state."),
         ("path" = Option<String>, Query, description = "Only links that include this file."),
         PageParameters,
@@ -205,6 +195,7 @@ pub async fn list_of_bucket(
     operation_id = "listLinks",
     tag = "Links",
     params(
+        ("kind" = Option<LinkKind>, Query, description = "Only links of this kind."),
         ("state" = Option<LinkState>, Query, description = "Only links in this state."),
         PageParameters,
     ),
@@ -260,8 +251,9 @@ pub async fn edit(
     Path(id): Path<SharedLinkId>,
     body: JsonBody,
 ) -> Result<Success<LinkReply>, ApiError> {
-    visible_link(&app, &caller, &id)?;
-    let change = parse_settings(&app, body.deserialize()?).await?;
+    let link = visible_link(&app, &caller, &id)?;
+    let bucket = app.catalog.buckets().get(&link.bucket).ok_or_else(ApiError::bucket_not_found)?;
+    let change = parse_settings(&app, link.kind(), &bucket, body.deserialize()?).await?;
     let edit = move |catalog: &catalog::Catalog| catalog.shared_links().edit(&id, change);
     let link = changing(&app, &caller, edit).await?;
     Ok(Success(LinkReply { link: view(&app, &link) }))
@@ -298,18 +290,14 @@ fn page(
     bucket: Option<&BucketName>,
 ) -> Result<Success<LinksReply>, ApiError> {
     let request = PageRequest::from_query(query)?;
-    let state = query.string(&["state"])?;
-    let state: Option<LinkState> = match state {
-        None => None,
-        Some(text) => Some(serde_json::from_value(text.into()).map_err(|_| {
-            let must = "must be active, expired, used_up, ended or blocked";
-            ApiError::bad_parameter("state", must)
-        })?),
-    };
+    let states = "must be active, expired, used_up, ended or blocked";
+    let state: Option<LinkState> = choice(query, "state", states)?;
+    let kind: Option<LinkKind> = choice(query, "kind", "must be download or upload")?;
     let file = query.string(&["path"])?.map(|path| super::file_in(&path)).transpose()?;
     let after = request.after(|cursor| SharedLinkId::parse(cursor).ok_or(()))?;
     let selected = app.catalog.shared_links().select(|link| {
         bucket.is_none_or(|bucket| link.bucket == *bucket)
+            && kind.is_none_or(|kind| link.kind() == kind)
             && file.as_ref().is_none_or(|key| link.contains(key))
             && (bucket.is_some() || link.account == caller.account().id)
     });
@@ -330,6 +318,17 @@ fn page(
     }))
 }
 
+/// Parses a parameter that is one of some names.
+fn choice<T: DeserializeOwned>(
+    query: &Query,
+    name: &str,
+    must: &str,
+) -> Result<Option<T>, ApiError> {
+    let Some(text) = query.string(&[name])? else { return Ok(None) };
+    let parsed = serde_json::from_value(text.into());
+    parsed.map(Some).map_err(|_| ApiError::bad_parameter(name, must))
+}
+
 fn visible_link(
     app: &AppState,
     caller: &Caller,
@@ -346,22 +345,6 @@ fn sees(app: &AppState, caller: &Caller, link: &SharedLink) -> bool {
     let reaches = |place| caller.require_path_access(place).is_ok();
     (is_own || caller.bucket(&app.catalog, &link.bucket, Scope::Manage).is_ok())
         && link.places().iter().all(reaches)
-}
-
-fn parse_paths(paths: &[String]) -> Result<Vec<PathInBucket>, ApiError> {
-    let refuse = |must: &str| Err(ApiError::bad_parameter("paths", must));
-    if !(1..=LINK_PATHS_MAX).contains(&paths.len()) {
-        return refuse("must have 1 to 500 paths");
-    }
-    let places = paths.iter().map(|path| PathInBucket::parse(path));
-    let mut places = places.collect::<Result<Vec<_>, _>>()?;
-    places.sort_by(|one, other| one.as_str().cmp(other.as_str()));
-    places.dedup();
-    let bytes: usize = places.iter().map(|place| place.as_str().len()).sum();
-    if bytes > SHARED_LINK_PATHS_BYTES_MAX {
-        return refuse("are longer than 49152 bytes in all: share a folder instead");
-    }
-    Ok(places)
 }
 
 /// Checks that each path names a file, or a folder with files.
@@ -390,84 +373,29 @@ async fn require_files(
     .await
 }
 
+/// Parses settings, and hashes the password.
 async fn parse_settings(
     app: &AppState,
+    kind: LinkKind,
+    bucket: &Bucket,
     settings: LinkSettings,
 ) -> Result<SharedLinkChange, ApiError> {
-    let expires_ms = parse_expiry(app.clock.unix_ms(), settings.expires_in, settings.expires_at)?;
-    let downloads = 1..=LINK_DOWNLOADS_MAX;
-    if settings.downloads_max.flatten().is_some_and(|max| !downloads.contains(&max)) {
-        return Err(ApiError::bad_parameter("downloadsMax", "must be from 1 to 1000000, or null"));
-    }
-    let password = match settings.password {
-        None => None,
-        Some(None) => Some(None),
-        Some(Some(text)) => {
-            let password = Password::parse_presented(&text);
-            let password = password.filter(|_| PASSWORD_CHARS.contains(&text.chars().count()));
-            let refuse = || ApiError::bad_parameter("password", "must have 4 to 128 characters");
-            Some(Some(hash_new_password(app, password.ok_or_else(refuse)?).await?))
-        }
+    let (change, password) = link_change(app.clock.unix_ms(), kind, bucket, settings)?;
+    let password = match password {
+        Some(Some(password)) => Some(Some(hash_new_password(app, password).await?)),
+        other => other.map(|_| None),
     };
-    Ok(SharedLinkChange {
-        title: parse_text("title", settings.title, LINK_TITLE_CHARS_MAX, "")?,
-        message: parse_text("message", settings.message, LINK_MESSAGE_CHARS_MAX, "\n")?,
-        layout: settings.layout,
-        zip: settings.zip,
-        expires_ms,
-        password,
-        downloads_max: settings.downloads_max,
-    })
-}
-
-/// Parses a text without control characters, except for some.
-fn parse_text(
-    name: &str,
-    text: Option<String>,
-    chars_max: usize,
-    allowed: &str,
-) -> Result<Option<String>, ApiError> {
-    let Some(text) = text else { return Ok(None) };
-    let is_invalid = |c: char| c.is_control() && !allowed.contains(c);
-    if text.chars().count() > chars_max || text.contains(is_invalid) {
-        let must = format!("must have at most {chars_max} characters and no control characters");
-        return Err(ApiError::bad_parameter(name, &must));
-    }
-    Ok(Some(text.trim().to_owned()))
-}
-
-fn parse_expiry(
-    now_ms: u64,
-    expires_in: Option<Option<u64>>,
-    expires_at: Option<Option<String>>,
-) -> Result<Option<Option<u64>>, ApiError> {
-    let must = format!("must be {LINK_SECONDS_MIN} to {LINK_SECONDS_MAX} seconds from now");
-    let lifetime_ms = 1_000 * LINK_SECONDS_MIN..=1_000 * LINK_SECONDS_MAX;
-    match (expires_in, expires_at) {
-        (Some(_), Some(_)) => {
-            Err(ApiError::bad_parameter("expiresAt", "cannot be combined with \"expiresIn\""))
-        }
-        (Some(None), None) | (None, Some(None)) => Ok(Some(None)),
-        (None, None) => Ok(None),
-        (Some(Some(seconds)), None) => match seconds.checked_mul(1_000) {
-            Some(ms) if lifetime_ms.contains(&ms) => Ok(Some(Some(now_ms.saturating_add(ms)))),
-            _ => Err(ApiError::bad_parameter("expiresIn", &must)),
-        },
-        (None, Some(Some(text))) => {
-            let time = text.parse::<Timestamp>().ok();
-            let at_ms = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
-            let in_range = |at_ms: &u64| lifetime_ms.contains(&at_ms.saturating_sub(now_ms));
-            let refuse = || ApiError::bad_parameter("expiresAt", &must);
-            at_ms.filter(in_range).map(|at_ms| Some(Some(at_ms))).ok_or_else(refuse)
-        }
-    }
+    Ok(SharedLinkChange { password, ..change })
 }
 
 fn view(app: &AppState, link: &SharedLink) -> LinkView {
+    let rules = link.upload.as_ref();
+    let StoredAmount { objects: uploaded_files, bytes: uploaded_bytes } = link.uploads.stored();
     let creator = app.catalog.accounts().get(&link.account);
     LinkView {
         id: link.id.to_string(),
         url: format!("{}{LINK_PATH}{}", app.public_url.as_str(), link.secret.text()),
+        kind: link.kind(),
         bucket_name: link.bucket.to_string(),
         paths: link.paths.clone(),
         title: link.title.clone(),
@@ -478,6 +406,13 @@ fn view(app: &AppState, link: &SharedLink) -> LinkView {
         has_password: link.password.is_some(),
         downloads_max: link.downloads_max,
         download_count: link.downloads.get(),
+        files_max: rules.map(|rules| rules.files_max),
+        file_bytes_max: rules.and_then(|rules| rules.file_bytes_max),
+        bytes_max: rules.map(|rules| rules.bytes_max),
+        allowed_types: rules.map(|rules| rules.allowed_types.to_list()),
+        ask_name: rules.map(|rules| rules.ask_name),
+        uploaded_files,
+        uploaded_bytes,
         state: link_state(app, link),
         created_by: creator.map(|it| it.name.as_str().to_owned()).unwrap_or_default(),
         created_at: iso_time(link.created_ms),

@@ -7,14 +7,16 @@
 //! A download is a GET of a file or an archive, without a range or with one from the first byte. Of a limited link
 //! every GET of a file is one, so that ranges have no effect; previews of images are not downloads.
 
-mod html;
+pub(super) mod html;
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use catalog::{Bucket, LinkLayout, LinkSecret, LinkState, Password, SharedLink, SharedLinkId};
+use catalog::{
+    Bucket, LinkKind, LinkLayout, LinkSecret, LinkState, Password, SharedLink, SharedLinkId,
+};
 use engine::{FolderKey, Object, ObjectKey, ObjectName, Store};
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -38,6 +40,7 @@ use service::zip::{zip_contents, zip_response};
 use usage::task::blocking;
 
 use self::html::{Frame, Listing, Notice, file_page, is_image, listing_page, locked_page};
+use super::upload_pages;
 use crate::limits::LINK_PAGE_ENTRIES;
 
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
@@ -47,15 +50,15 @@ const LIMITED_PREVIEW_SIDE_MAX: u32 = 1_024;
 const UNLOCK_BODY_BYTES_MAX: u64 = 4_096;
 
 /// Link that may be opened.
-struct OpenLink {
-    link: Arc<SharedLink>,
-    bucket: Arc<Bucket>,
+pub(super) struct OpenLink {
+    pub(super) link: Arc<SharedLink>,
+    pub(super) bucket: Arc<Bucket>,
     /// Path of the page.
-    path: String,
+    pub(super) path: String,
 }
 
 /// Page in place of the requested one.
-enum Refusal {
+pub(super) enum Refusal {
     Page(Box<Response>),
     Error(ApiError),
 }
@@ -73,7 +76,7 @@ impl From<Notice> for Refusal {
 }
 
 /// Returns the response, or the page of a file that does not exist instead of its error.
-fn finished(result: Result<Response, Refusal>) -> Result<Response, ApiError> {
+pub(super) fn finished(result: Result<Response, Refusal>) -> Result<Response, ApiError> {
     match result {
         Ok(response) => Ok(response),
         Err(Refusal::Page(page)) => Ok(*page),
@@ -120,6 +123,9 @@ async fn page_of(
     head: &Parts,
 ) -> Result<Response, Refusal> {
     let open = open(app, secret, head)?;
+    if open.link.kind() == LinkKind::Upload {
+        return Ok(upload_pages::form_page(app, &open));
+    }
     let places = open.link.places();
     let only_file = match &places[..] {
         [PathInBucket::File(key)] => Some(key.clone()),
@@ -197,7 +203,7 @@ async fn file_of(
     key: ObjectKey,
     head: &mut Parts,
 ) -> Result<Response, Refusal> {
-    let open = open(app, secret, head)?;
+    let open = open_download(app, secret, head)?;
     let name = open.name_of(key)?;
     open.attribute(app, head);
     let is_limited = open.link.downloads_max.is_some();
@@ -254,7 +260,7 @@ pub async fn zip(
 }
 
 async fn zip_of(app: &AppState, secret: &str, head: &Parts) -> Result<Response, Refusal> {
-    let open = open(app, secret, head)?;
+    let open = open_download(app, secret, head)?;
     if !open.link.zip {
         return Err(Notice::FileNotFound.into());
     }
@@ -301,7 +307,7 @@ async fn unlock_of(
     head: &Parts,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let (link, _) = active_link(app, secret, head)?;
+    let link = active_link(app, secret, head)?;
     let limits = BodyLimits::new(UNLOCK_BODY_BYTES_MAX);
     let form = RequestBody::new(&head.headers, body, limits)?.collect().await?;
     let form = String::from_utf8(form.to_vec()).unwrap_or_default();
@@ -333,41 +339,74 @@ async fn unlock_of(
     Ok(response)
 }
 
-/// Finds a link by its secret, in a state in which it may be opened. An unknown secret counts as a failed
-/// authentication.
-fn active_link(
-    app: &AppState,
-    secret: &str,
-    head: &Parts,
-) -> Result<(Arc<SharedLink>, Arc<Bucket>), Refusal> {
-    let secret = LinkSecret::parse(secret);
-    let found = secret.and_then(|secret| app.catalog.shared_links().with_secret(&secret));
-    let Some(link) = found else {
-        if let Some(address) = client_ip(&head.extensions) {
-            app.rate_limiter.take_failure(address).map_err(ApiError::from)?;
-        }
-        return Err(Notice::Unknown.into());
-    };
+/// Finds a link by its secret, in a state in which it may be opened.
+fn active_link(app: &AppState, secret: &str, head: &Parts) -> Result<Arc<SharedLink>, Refusal> {
+    let link = found_link(app, secret, head)?;
     match link.state(app.clock.unix_ms()) {
         LinkState::Active => {}
         LinkState::Expired => return Err(Notice::Expired.into()),
+        LinkState::UsedUp if link.kind() == LinkKind::Upload => return Err(Notice::Full.into()),
         LinkState::UsedUp => return Err(Notice::UsedUp.into()),
         LinkState::Ended | LinkState::Blocked => return Err(Notice::NoLongerAvailable.into()),
     }
     match shared_bucket(app, &link) {
-        Ok(bucket) => Ok((link, bucket)),
+        Ok(_) => Ok(link),
         Err(_) => Err(Notice::NoLongerAvailable.into()),
     }
 }
 
+/// Finds a link by its secret, in any state. An unknown secret counts as a failed authentication.
+fn found_link(app: &AppState, secret: &str, head: &Parts) -> Result<Arc<SharedLink>, Refusal> {
+    let secret = LinkSecret::parse(secret);
+    let found = secret.and_then(|secret| app.catalog.shared_links().with_secret(&secret));
+    if found.is_none()
+        && let Some(address) = client_ip(&head.extensions)
+    {
+        app.rate_limiter.take_failure(address).map_err(ApiError::from)?;
+    }
+    found.ok_or_else(|| Notice::Unknown.into())
+}
+
 /// Opens a link whose password, if any, was entered.
 fn open(app: &AppState, secret: &str, head: &Parts) -> Result<OpenLink, Refusal> {
-    let (link, bucket) = active_link(app, secret, head)?;
+    unlocked(app, active_link(app, secret, head)?, head)
+}
+
+fn unlocked(app: &AppState, link: Arc<SharedLink>, head: &Parts) -> Result<OpenLink, Refusal> {
     let path = link_path(&link);
     if !is_unlocked(app, &link, &head.headers) {
         return Err(Refusal::Page(Box::new(locked_page(&path, false))));
     }
+    let bucket = shared_bucket(app, &link).map_err(|_| Notice::NoLongerAvailable)?;
     Ok(OpenLink { link, bucket, path })
+}
+
+/// Opens a link with files.
+fn open_download(app: &AppState, secret: &str, head: &Parts) -> Result<OpenLink, Refusal> {
+    let open = open(app, secret, head)?;
+    match open.link.kind() {
+        LinkKind::Download => Ok(open),
+        LinkKind::Upload => Err(Notice::FileNotFound.into()),
+    }
+}
+
+/// Opens a link that requests files; one that is full only for an upload that was begun before.
+pub(super) fn open_upload(
+    app: &AppState,
+    secret: &str,
+    head: &Parts,
+    is_begun: bool,
+) -> Result<OpenLink, Refusal> {
+    let link = found_link(app, secret, head)?;
+    let is_full = link.state(app.clock.unix_ms()) == LinkState::UsedUp;
+    let open = match is_begun && is_full && shared_bucket(app, &link).is_ok() {
+        true => unlocked(app, link, head)?,
+        false => unlocked(app, active_link(app, secret, head)?, head)?,
+    };
+    match open.link.kind() {
+        LinkKind::Upload => Ok(open),
+        LinkKind::Download => Err(Notice::FileNotFound.into()),
+    }
 }
 
 fn link_path(link: &SharedLink) -> String {
@@ -422,13 +461,13 @@ impl OpenLink {
     }
 
     /// Counts the request for the bucket.
-    fn attribute(&self, app: &AppState, head: &Parts) {
+    pub(super) fn attribute(&self, app: &AppState, head: &Parts) {
         if let Some(context) = RoutedContext::find(&head.extensions) {
             context.meter().attribute_to(&self.bucket.traffic, app.clock.unix_ms());
         }
     }
 
-    fn frame(&self, app: &AppState, title: String) -> Frame<'_> {
+    pub(super) fn frame(&self, app: &AppState, title: String) -> Frame<'_> {
         Frame {
             path: &self.path,
             title,

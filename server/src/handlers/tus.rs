@@ -7,6 +7,8 @@
 //! | `PATCH /api/tus/{id}` | appends bytes: 204; the last ones store the file |
 //! | `DELETE /api/tus/{id}` | terminates the upload: 204 |
 //!
+//! The pages of links that request files have the same requests below their own paths (`upload_pages`).
+//!
 //! Guarantees: a reported offset is durable, and a client may resume from there, even after a crash of the server; a
 //! file is stored exactly once, in one batch with the record that its upload is complete; a new request for an upload
 //! takes over from the current one. The full offset is reported only for a stored file; a complete upload that cannot
@@ -20,6 +22,7 @@ mod upload_step;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use catalog::SharedLink;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use protocol::error::ApiError;
@@ -34,6 +37,7 @@ use utoipa::ToSchema;
 
 use self::params::CreateUploadParams;
 pub use self::sweep::{expire_uploads, run_expiry_loop};
+pub(super) use self::upload_step::Uploader;
 use self::upload_step::{UploadSession, is_transient};
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
@@ -96,10 +100,31 @@ pub async fn create(
     query: Query,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
+    check_version(request.headers())?;
+    let params = CreateUploadParams::from_request(request.headers(), &query, app.clock.unix_ms())?;
+    created(&app, &Uploader::from(caller), params, request).await
+}
+
+/// Creates an upload to a link.
+pub(super) async fn create_for_link(
+    app: &AppState,
+    uploader: &Uploader,
+    link: &SharedLink,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    check_version(request.headers())?;
+    let params = CreateUploadParams::to_link(request.headers(), link)?;
+    created(app, uploader, params, request).await
+}
+
+async fn created(
+    app: &AppState,
+    uploader: &Uploader,
+    params: CreateUploadParams,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
-    check_version(&head.headers)?;
-    let params = CreateUploadParams::from_request(&head.headers, &query, app.clock.unix_ms())?;
-    let mut work = UploadSession::create(&app, &caller, params).await?;
+    let mut work = UploadSession::create(app, uploader, params).await?;
     let mut response = answer(StatusCode::CREATED);
     // Relative, so that it is valid for any host and path under which the client reaches the server.
     let id = work.upload.id;
@@ -143,8 +168,18 @@ pub async fn state(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    check_version(&headers)?;
-    let work = UploadSession::find(&app, &caller, &id).await?;
+    state_of(&app, &caller.into(), &id, &headers).await
+}
+
+/// Returns the offset of an upload.
+pub(super) async fn state_of(
+    app: &AppState,
+    uploader: &Uploader,
+    id: &str,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    check_version(headers)?;
+    let work = UploadSession::find(app, uploader, id).await?;
     // Any other error makes clients restart the upload from its first byte.
     let locked =
         |why: ApiError| if is_transient(&why) { ApiError::upload_waits(&why) } else { why };
@@ -192,6 +227,16 @@ pub async fn append(
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
+    append_to(&app, &caller.into(), &id, request).await
+}
+
+/// Appends bytes to an upload.
+pub(super) async fn append_to(
+    app: &AppState,
+    uploader: &Uploader,
+    id: &str,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     check_version(&head.headers)?;
     if !is_chunk(&head.headers) {
@@ -199,7 +244,7 @@ pub async fn append(
     }
     let offset = number(&head.headers, "upload-offset")?
         .ok_or_else(|| ApiError::bad_header("Upload-Offset", "is missing"))?;
-    let mut work = UploadSession::find(&app, &caller, &id).await?.finish_pending().await?;
+    let mut work = UploadSession::find(app, uploader, id).await?.finish_pending().await?;
     if offset != work.upload.received_bytes {
         return Err(ApiError::wrong_offset(work.upload.received_bytes));
     }
@@ -232,8 +277,18 @@ pub async fn terminate(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    check_version(&headers)?;
-    let work = UploadSession::find(&app, &caller, &id).await?;
+    end(&app, &caller.into(), &id, &headers).await
+}
+
+/// Terminates an upload.
+pub(super) async fn end(
+    app: &AppState,
+    uploader: &Uploader,
+    id: &str,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    check_version(headers)?;
+    let work = UploadSession::find(app, uploader, id).await?;
     work.terminate().await?;
     Ok(answer(StatusCode::NO_CONTENT))
 }
@@ -284,6 +339,10 @@ async fn insert_upload_headers(
     work: &UploadSession,
     response: &mut Response,
 ) -> Result<(), ApiError> {
+    // The pages of links reveal no paths.
+    if work.upload.is_stored && work.upload.link.is_some() {
+        return Ok(());
+    }
     if work.upload.is_stored {
         let (file, thumbnail) = work.file_urls().await?;
         for (name, url) in [(OBJECT_URL, file), (THUMBNAIL_URL, thumbnail)] {

@@ -3,6 +3,7 @@
 use super::super::*;
 use super::*;
 use crate::shared_link::StoredDownloads;
+use crate::upload_rules::StoredLinkUpload;
 
 const ID: &str = "abcdefghijklmnop";
 const UPLOAD: &str = "0192d3a1-0000-7000-8000-000000000001";
@@ -223,6 +224,13 @@ fn stored_webhooks_and_jobs_keep_their_form() {
     );
     let bad = [("photos", "Photos"), ("a/\"", "a//\""), ("auto", "wide"), (ID, "ann")];
     expect::<SharedLink>(&format!("link/{ID}"), &link, None, &bad);
+    let rules = r#"{"files_max":5,"bytes_max":10,"file_bytes_max":null,"allowed_types":["image/*"],
+            "ask_name":"optional"}"#;
+    let request = link.replace(r#""account""#, &format!(r#""upload":{rules},"account""#));
+    let bad = [("image/*", "image"), ("optional", "perhaps")];
+    expect::<SharedLink>(&format!("link/{ID}"), &request, None, &bad);
+    let stored = r#"{"files":2,"bytes":9}"#;
+    expect::<StoredLinkUpload>(&format!("link-uploads/{ID}/{UPLOAD}"), stored, None, &[]);
     expect::<StoredDownloads>(&format!("link-downloads/{ID}"), r#"{"count":1}"#, None, &[]);
 
     let rest = r#""state":"failed","began_lsn":1,"created_ms":2,"started_ms":3,"ended_ms":4,"sums":{"done":1,

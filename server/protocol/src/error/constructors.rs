@@ -125,6 +125,18 @@ impl ApiError {
         Self::new(StatusCode::GONE, "link_expired", message)
     }
 
+    /// Returns 401 for a shared link whose password was not entered.
+    pub fn link_locked() -> Self {
+        let message = "The link is protected by a password: open its page and enter it";
+        Self::new(StatusCode::UNAUTHORIZED, "link_locked", message)
+    }
+
+    /// Returns 409 for a link that requests files, at one of its limits.
+    pub fn link_full() -> Self {
+        let message = "The link accepts no more files or bytes than its limits";
+        Self::new(StatusCode::CONFLICT, "link_full", message)
+    }
+
     /// Returns 410 if an operator already has a password.
     pub fn set_up_done() -> Self {
         let message =

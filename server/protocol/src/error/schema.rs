@@ -39,6 +39,8 @@ const CODES: &[&str] = &[
     "last_owner",
     "link_ended",
     "link_expired",
+    "link_full",
+    "link_locked",
     "link_not_found",
     "log_too_large",
     "method_not_allowed",

@@ -1,10 +1,9 @@
 //! HTML of the pages of shared links.
 //!
-//! Guarantees: names, titles and messages are escaped, and shown apart from the direction of the text around them; a
-//! page has no script and loads nothing but files of its link; the page of a link that cannot be opened shows nothing
-//! about it. Non-goals: access.
+//! Guarantees: names, titles and messages are escaped, and shown apart from the direction of the text around them; only
+//! the page that requests files has a script; a page loads nothing but files of its link; the page of a link that
+//! cannot be opened shows nothing about it. Non-goals: access.
 
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use axum::body::Body;
@@ -21,7 +20,7 @@ use protocol::response_headers::ROBOTS_TAG;
 use protocol::time_format::timestamp;
 use sha2::{Digest, Sha256};
 
-const STYLE: &str = include_str!("../../../assets/shared/style.css");
+pub(in crate::handlers) const STYLE: &str = include_str!("../../../assets/shared/style.css");
 
 /// Policy that allows only this style: other files of the origin are user uploads.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
@@ -35,17 +34,18 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 
 /// Page without content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(in crate::handlers) enum Notice {
     Unknown,
     Expired,
     NoLongerAvailable,
     UsedUp,
+    Full,
     FileNotFound,
     TooManyAttempts(u64),
 }
 
 /// What every page of an open link shows.
-pub(super) struct Frame<'a> {
+pub(in crate::handlers) struct Frame<'a> {
     /// Path of the page.
     pub path: &'a str,
     pub title: String,
@@ -81,6 +81,7 @@ impl Notice {
             Self::Expired => (StatusCode::GONE, "This link has expired", ASK),
             Self::NoLongerAvailable => (StatusCode::GONE, "This link is no longer available", ASK),
             Self::UsedUp => (StatusCode::GONE, "The download limit of this link is reached", ASK),
+            Self::Full => (StatusCode::OK, "This request is full", "It accepts no more files."),
             Self::FileNotFound => {
                 (StatusCode::NOT_FOUND, "File not found", "It may have been moved or deleted.")
             }
@@ -93,7 +94,7 @@ impl Notice {
     }
 
     /// Returns the page.
-    pub(super) fn page(self) -> Response {
+    pub(in crate::handlers) fn page(self) -> Response {
         let (status, heading, text) = self.text();
         let mut response = respond(
             status,
@@ -258,26 +259,37 @@ fn view_url(path: &str, file: &Object) -> String {
     format!("{path}?file={}", escaped_key(file.name().key.as_str()))
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(in crate::handlers) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Formats bytes with decimal units.
-fn size(bytes: u64) -> String {
-    let mut text = String::new();
+pub(in crate::handlers) fn size(bytes: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
-    let _ = match units.into_iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => write!(text, "{:.1} {name}", bytes as f64 / unit as f64),
-        None => write!(text, "{bytes} B"),
-    };
-    text
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let text = format!("{:.1}", bytes as f64 / unit as f64);
+            format!("{} {name}", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        None => format!("{bytes} B"),
+    }
 }
 
-fn date(unix_ms: u64) -> String {
+pub(in crate::handlers) fn date(unix_ms: u64) -> String {
     timestamp(unix_ms).strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
 fn respond(status: StatusCode, title: &str, body: &Markup) -> Response {
+    respond_with_head(status, title, &html! { style { (PreEscaped(STYLE)) } }, body)
+}
+
+/// Returns a page with a style, and possibly a script, in its head.
+pub(in crate::handlers) fn respond_with_head(
+    status: StatusCode,
+    title: &str,
+    head: &Markup,
+    body: &Markup,
+) -> Response {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -285,7 +297,7 @@ fn respond(status: StatusCode, title: &str, body: &Markup) -> Response {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                (head)
             }
             body { (body) }
         }
@@ -312,9 +324,13 @@ mod tests {
 
     #[test]
     fn sizes_have_decimal_units() {
-        for (bytes, text) in
-            [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (48_200_000, "48.2 MB")]
-        {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_500, "1.5 kB"),
+            (2_000, "2 kB"),
+            (48_200_000, "48.2 MB"),
+        ] {
             assert_eq!(size(bytes), text);
         }
         assert_eq!(date(1_769_860_800_000), "31 Jan 2026, 12:00 UTC");

@@ -1,7 +1,8 @@
-//! Parameters of a new resumable upload: from `Upload-Metadata`, else from the query.
+//! Parameters of a new resumable upload: from `Upload-Metadata`, else from the query; or from a link.
 //!
 //! Non-goals: authorization.
 
+use catalog::SharedLink;
 use http::header::HeaderMap;
 use jiff::Timestamp;
 use protocol::error::ApiError;
@@ -31,26 +32,7 @@ impl CreateUploadParams {
         query: &Query,
         now_ms: u64,
     ) -> Result<Self, ApiError> {
-        // Extensions of tus that the server does not announce.
-        for (name, refused) in
-            [("upload-defer-length", "Upload-Defer-Length"), ("upload-concat", "Upload-Concat")]
-        {
-            if headers.contains_key(name) {
-                return Err(ApiError::bad_header(refused, "is not supported"));
-            }
-        }
-        let length = number(headers, "upload-length")?
-            .ok_or_else(|| ApiError::bad_header("Upload-Length", "is missing"))?;
-        if length > engine::limits::OBJECT_BYTES_MAX {
-            return Err(ApiError::file_too_large(engine::limits::OBJECT_BYTES_MAX));
-        }
-        let text = match headers.get("upload-metadata").map(|value| value.to_str()) {
-            Some(Ok(text)) => text.to_owned(),
-            Some(Err(_)) => {
-                return Err(ApiError::bad_header("Upload-Metadata", "must be ASCII"));
-            }
-            None => String::new(),
-        };
+        let (length, text) = (length(headers)?, metadata(headers)?);
         let metadata = UploadMetadata::parse(&text)?;
         let wanted = |names: &[&str]| match metadata.text(names) {
             Some(value) => Ok(Some(value.to_owned())),
@@ -76,6 +58,46 @@ impl CreateUploadParams {
             length,
             metadata: text,
         })
+    }
+
+    /// Returns the parameters of an upload to a link, whose destination the client does not choose.
+    pub(super) fn to_link(headers: &HeaderMap, link: &SharedLink) -> Result<Self, ApiError> {
+        let (length, text) = (length(headers)?, metadata(headers)?);
+        UploadMetadata::parse(&text)?;
+        Ok(Self {
+            bucket: link.bucket.to_string(),
+            path: link.paths.first().cloned().unwrap_or_default(),
+            overwrite: false,
+            randomize_name: false,
+            thumbnail: None,
+            length,
+            metadata: text,
+        })
+    }
+}
+
+fn length(headers: &HeaderMap) -> Result<u64, ApiError> {
+    // Extensions of tus that the server does not announce.
+    for (name, refused) in
+        [("upload-defer-length", "Upload-Defer-Length"), ("upload-concat", "Upload-Concat")]
+    {
+        if headers.contains_key(name) {
+            return Err(ApiError::bad_header(refused, "is not supported"));
+        }
+    }
+    let length = number(headers, "upload-length")?
+        .ok_or_else(|| ApiError::bad_header("Upload-Length", "is missing"))?;
+    match length > engine::limits::OBJECT_BYTES_MAX {
+        true => Err(ApiError::file_too_large(engine::limits::OBJECT_BYTES_MAX)),
+        false => Ok(length),
+    }
+}
+
+fn metadata(headers: &HeaderMap) -> Result<String, ApiError> {
+    match headers.get("upload-metadata").map(|value| value.to_str()) {
+        Some(Ok(text)) => Ok(text.to_owned()),
+        Some(Err(_)) => Err(ApiError::bad_header("Upload-Metadata", "must be ASCII")),
+        None => Ok(String::new()),
     }
 }
 

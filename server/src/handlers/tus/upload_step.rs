@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use catalog::commit::commit;
+use catalog::object_attributes::StoredAttributes;
 use catalog::open_uploads::{SuspendedUpload, UploadLock};
 use catalog::{
-    Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
-    UploadParams,
+    Bucket, EventKind, PendingUpload, Scope, SharedLink, StagedUpload, StoredAmount,
+    ThumbnailChoice, UploadParams, UploadReservation,
 };
 use engine::upload::{ResumableUpload, ResumePoint};
 use engine::{Batch, ObjectKey, ObjectName, StagedBody};
@@ -32,6 +33,9 @@ use protocol::request_body::{BodyLimits, RequestBody};
 use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
 use service::auth::Caller;
 use service::limits;
+use service::link_uploads::{
+    LinkVisitor, UPLOADED_BY, attributes_of, audit_link_upload, reserve_in_link, uploader_name,
+};
 use service::state::AppState;
 use service::upload::check_target;
 use service::upload::{
@@ -42,11 +46,30 @@ use uuid::Uuid;
 
 use super::params::{CreateUploadParams, object_options};
 
+/// Uploader: a caller, or a client of a link, with the rights of the link's creator.
+#[derive(Clone)]
+pub(crate) struct Uploader {
+    pub(crate) caller: Caller,
+    pub(crate) link: Option<LinkVisitor>,
+}
+
+impl From<Caller> for Uploader {
+    fn from(caller: Caller) -> Self {
+        Self { caller, link: None }
+    }
+}
+
+impl Uploader {
+    fn link(&self) -> Option<&Arc<SharedLink>> {
+        self.link.as_ref().map(|visitor| &visitor.link)
+    }
+}
+
 /// Upload whose turn the request holds.
 #[derive(Clone)]
 pub(super) struct UploadSession {
     app: AppState,
-    caller: Caller,
+    uploader: Uploader,
     pub(super) upload: PendingUpload,
     /// Released when the last clone is dropped.
     lock: Arc<UploadLock>,
@@ -56,13 +79,13 @@ impl UploadSession {
     /// Creates the requested upload.
     pub(super) async fn create(
         app: &AppState,
-        caller: &Caller,
+        uploader: &Uploader,
         params: CreateUploadParams,
     ) -> Result<Self, ApiError> {
         let bucket = parse_bucket_name(&params.bucket)?;
         let upload = PendingUpload {
             id: app.rng.uuid(),
-            account: caller.account().id.clone(),
+            account: uploader.caller.account().id.clone(),
             bucket,
             path: params.path,
             overwrite: params.overwrite,
@@ -75,10 +98,12 @@ impl UploadSession {
             expires_ms: 0,
             is_stored: false,
             key: None,
+            link: uploader.link().map(|link| link.id.clone()),
         };
         let turn = app.upload_locks.acquire(upload.id).await.ok_or_else(ApiError::upload_locked)?;
-        let work = Self::at(app, caller, upload, turn);
+        let work = Self::at(app, uploader, upload, turn);
         let destination = work.destination()?;
+        work.attributes()?;
         let claimed = work.claim(&destination).await?;
         work.step(|mut work| async move {
             let (store, account) = (work.app.store.clone(), work.upload.account.clone());
@@ -127,6 +152,7 @@ impl UploadSession {
             bodies: BTreeMap::new(),
             touched_ms: app.clock.unix_ms(),
             is_completing: false,
+            reservation: self.reserve_in_link()?.map(Arc::new),
         };
         let room = app.catalog.reserve_quota(bucket, staged.claim(), None).await?;
         let bound = limits::UNFINISHED_BYTES_MAX;
@@ -136,6 +162,13 @@ impl UploadSession {
             return Err(ApiError::too_many_unfinished_bytes(bound));
         }
         Ok(Claimed { app: app.clone(), id: upload.id, is_kept: false })
+    }
+
+    /// Reserves the share of the file in the limits of its link.
+    fn reserve_in_link(&self) -> Result<Option<UploadReservation>, ApiError> {
+        let Some(link) = self.uploader.link() else { return Ok(None) };
+        let amount = StoredAmount { objects: 1, bytes: self.upload.length };
+        reserve_in_link(&self.app, link, amount).map(Some)
     }
 
     /// Returns the key whose object the upload replaces, as far as it is known before the content.
@@ -156,20 +189,26 @@ impl UploadSession {
     }
 
     /// Waits for the turn at an upload of the caller.
-    pub(super) async fn find(app: &AppState, caller: &Caller, id: &str) -> Result<Self, ApiError> {
+    pub(super) async fn find(
+        app: &AppState,
+        uploader: &Uploader,
+        id: &str,
+    ) -> Result<Self, ApiError> {
         let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
         let look = || {
-            let (store, account) = (app.store.clone(), caller.account().id.clone());
+            let (store, account) = (app.store.clone(), uploader.caller.account().id.clone());
             blocking(move || PendingUpload::find(&store, &account, id))
         };
-        look().await?.ok_or_else(ApiError::upload_not_found)?;
+        let link = uploader.link().map(|link| &link.id);
+        let is_own = |upload: &PendingUpload| upload.link.as_ref() == link;
+        look().await?.filter(is_own).ok_or_else(ApiError::upload_not_found)?;
         let turn = app.upload_locks.acquire(id).await.ok_or_else(ApiError::upload_locked)?;
         // The previous holder of the turn may have changed it.
         let upload = look().await?.ok_or_else(ApiError::upload_not_found)?;
         if upload.expires_ms <= app.clock.unix_ms() {
             return Err(ApiError::upload_expired());
         }
-        let work = Self::at(app, caller, upload, turn);
+        let work = Self::at(app, uploader, upload, turn);
         work.destination()?;
         if !work.upload.is_stored && !app.catalog.staging().contains(id) {
             // Its bytes were evicted in favor of other uploads.
@@ -179,8 +218,8 @@ impl UploadSession {
         Ok(work)
     }
 
-    fn at(app: &AppState, caller: &Caller, upload: PendingUpload, turn: UploadLock) -> Self {
-        Self { app: app.clone(), caller: caller.clone(), upload, lock: Arc::new(turn) }
+    fn at(app: &AppState, uploader: &Uploader, upload: PendingUpload, turn: UploadLock) -> Self {
+        Self { app: app.clone(), uploader: uploader.clone(), upload, lock: Arc::new(turn) }
     }
 
     /// Runs a step to completion, even if its caller is dropped: the turn is held until then.
@@ -216,9 +255,11 @@ impl UploadSession {
     /// Returns the destination of the file, after checking that the caller may write there.
     fn destination(&self) -> Result<UploadTarget, ApiError> {
         let PendingUpload { bucket, path, .. } = &self.upload;
-        let bucket = self.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
+        let bucket = self.uploader.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
+        let rules = self.uploader.link().and_then(|link| link.upload.as_ref());
+        let bucket = rules.map_or(bucket.clone(), |rules| Arc::new(rules.restrict(&bucket)));
         let destination = UploadTarget::from_path(bucket, PathInBucket::parse(path)?);
-        check_target(&self.caller, &destination)?;
+        check_target(&self.uploader.caller, &destination)?;
         Ok(destination)
     }
 
@@ -391,25 +432,52 @@ impl UploadSession {
         let text = |names: &[&str]| metadata.text(names).map(str::to_owned);
         let name = text(&["filename", "name"]);
         let file = StagedFile::new(name, text(&["filetype", "type", "contentType"]), staged);
-        let mut file = file.with_thumbnail_cache(thumbnail_kept);
-        file.describe(&object_options(&metadata, self.app.clock.unix_ms())?)?;
+        let mut file =
+            file.with_thumbnail_cache(thumbnail_kept).with_attributes(self.attributes()?);
+        if self.uploader.link.is_none() {
+            file.describe(&object_options(&metadata, self.app.clock.unix_ms())?)?;
+        }
         let files = vec![file];
         let naming = if self.upload.randomize_name { Naming::Random } else { Naming::ClientName };
         let rule =
             if self.upload.overwrite { ConflictRule::Overwrite } else { ConflictRule::Rename };
         let thumbnail = ThumbnailChoice::from_flag(self.upload.thumbnail);
         let keys = resolve_keys(&self.app, &destination, naming, &files)?;
-        keys.iter().try_for_each(|key| self.caller.require_key_access(key))?;
+        keys.iter().try_for_each(|key| self.uploader.caller.require_key_access(key))?;
         let done = PendingUpload { is_stored: true, ..self.upload.clone() };
         let (fact, value) = done.fact()?;
-        let along = Batch::new().put_fact(fact, value);
+        let mut along = Batch::new().put_fact(fact, value);
+        let reservation = self.app.catalog.staging().reservation(self.upload.id);
+        if let Some(reservation) = &reservation {
+            along = reservation.record(along, self.upload.id)?;
+        }
         let wishes = UploadParams { naming, rule, thumbnail };
         let manner =
             UploadOptions::new(wishes, EventKind::CreatedByMultipart).completing(self.upload.id);
         let kept = store_files(&self.app, &destination.bucket, manner, along, files, &keys).await?;
         let object = kept.into_iter().next().map(|file| file.object);
         let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
+        if let (Some(reservation), Some(visitor)) = (reservation, &self.uploader.link) {
+            reservation.settle();
+            let name = self.uploader_name()?;
+            let keys = vec![object.name().key.clone()];
+            audit_link_upload(&self.app, visitor, keys, name).await;
+        }
         Ok(object.name().key.clone())
+    }
+
+    /// Returns the name that a client of a link gave.
+    fn uploader_name(&self) -> Result<Option<String>, ApiError> {
+        let Some(rules) = self.uploader.link().and_then(|link| link.upload.as_ref()) else {
+            return Ok(None);
+        };
+        let metadata = UploadMetadata::parse(&self.upload.metadata)?;
+        uploader_name(rules.ask_name, metadata.text(&[UPLOADED_BY]))
+    }
+
+    /// Returns the attributes of the file.
+    fn attributes(&self) -> Result<StoredAttributes, ApiError> {
+        Ok(attributes_of(self.uploader_name()?))
     }
 
     /// Returns the URL of the file, and of its thumbnail if there is one.
