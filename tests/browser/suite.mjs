@@ -25,6 +25,7 @@ import { tests as pictures } from "./preview.mjs";
 import { measured as measuredPromises, tests as promises } from "./promises.mjs";
 import { tests as pure } from "./pure.mjs";
 import { invitation, takeUp } from "./sessions.mjs";
+import { tests as requests } from "./requests.mjs";
 import { tests as states } from "./states.mjs";
 import { tests as tenants } from "./tenants.mjs";
 import { measured as measuredUploads, tests as uploads } from "./uploads.mjs";
@@ -35,7 +36,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** Longest first, so that none is left over at the end. */
-const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, deletion, keyboard, files, tenants, addresses, fresh, pure];
+const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, requests, deletion, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those selected by words. */

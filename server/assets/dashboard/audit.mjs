@@ -21,7 +21,7 @@ const WORDS = {
   "organisation.change": "Organisation changed", "organisation.delete": "Organisation deleted", "member.invite": "Member invited", "member.add": "Member added", "member.remove": "Member removed",
   "session.begin": "Signed in", "session.refused": "Sign-in failed", "session.end": "Signed out", "password.change": "Password changed", "job.begin": "Job started",
   "job.cancel": "Job cancelled", "job.end": "Job finished", "webhook.create": "Webhook created", "webhook.change": "Webhook changed", "webhook.delete": "Webhook deleted",
-  "link.create": "Link created", "link.change": "Link changed", "link.end": "Link ended",
+  "link.create": "Link created", "link.change": "Link changed", "link.end": "Link ended", "link.upload": "Files uploaded by link",
   "compaction.begin": "Compaction started", "file.change": "File changed", "lifecycle.expire": "Files expired",
 };
 

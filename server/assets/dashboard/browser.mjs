@@ -501,6 +501,16 @@ export class Browser {
     this.withModule(() => import("./share.mjs"), ({ share }) => share(this.bucket, keys, this.facts?.access === "public"), "Share");
   }
 
+  /** Requests files into a folder. @param {string} folder */
+  async request(folder) {
+    try {
+      const { request } = await bring(() => import("./share.mjs"));
+      request(this.bucket, folder);
+    } catch (error) {
+      complain(error, "Request files");
+    }
+  }
+
   copyForms() {
     const keys = this.files().map((it) => it.key);
     if (keys.length > 0) chooseForm(this.bucket, keys);

@@ -19,6 +19,7 @@ export function selectionMenu(view, at) {
   openMenu(isOne ? `Actions for ${first.name}` : `Actions for ${count(targets.length, "item")}`, [
     ...item(isOne, { label: "Open", image: first.isFolder ? "folder" : "file", keys: "↵", run: () => view.open(view.rows.indexOf(first)) }),
     ...item(view.may("presign"), { label: "Share…", image: "link", run: () => view.share() }),
+    ...item(isOne && first.isFolder && view.may("presign") && view.may("upload"), { label: "Request files…", image: "upload", run: () => view.request(first.key) }),
     ...item(hasFiles, { label: isOne ? "Copy link" : "Copy links", image: "link", keys: "c", run: () => view.copy() }),
     ...item(hasFiles, { label: "Copy as…", image: "code", keys: "f", run: () => view.copyForms() }),
     { label: isOne && hasFiles ? "Download" : "Download as zip", image: "download", keys: "d", run: () => view.download() },
@@ -43,6 +44,7 @@ export function folderMenu(view, at) {
     ...item(mayUpload, { label: "Upload folder", image: "folderUp", run: () => view.folderPicker.click() }),
     ...item(mayUpload, { label: "New folder", image: "newFolder", keys: "n", run: () => view.newFolder() }),
     ...item(mayUpload, { label: "Import from URLs…", image: "globe", run: () => view.importUrls() }),
+    ...item(mayUpload && view.may("presign"), { label: "Request files…", image: "link", run: () => view.request(view.folder) }),
     null,
     ...item(view.rows.length > 0 && !view.isSearch, { label: "Download as zip", image: "download", run: () => view.downloadFolder() }),
     ...item(view.rows.length > 0, { label: "Select all", image: "check", keys: "Ctrl+A", run: () => view.selectAll(true) }),

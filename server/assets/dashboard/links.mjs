@@ -6,7 +6,7 @@ import { fill, make } from "./dom.mjs";
 import { downloadLink, uploadToken } from "./manage.mjs";
 import { button, nothing, page, panel, snippet, tick } from "./parts.mjs";
 import { go } from "./router.mjs";
-import { share, sharedLinks } from "./share.mjs";
+import { request, share, sharedLinks } from "./share.mjs";
 import { moment } from "./text.mjs";
 
 /** Lifetimes of an upload link in seconds: the server allows one hour at most. @type {[string, string][]} */
@@ -35,8 +35,8 @@ export async function view(place, frame) {
   return page("Links", { about: "Share files or collect uploads from people without an account." },
     choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/links/${encodeURIComponent(event.target.value)}/`) }, buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName]), name),
     panel("Shared links", {
-      about: "Pages with files, previews and downloads.",
-      actions: [button(folder === "" ? "Share bucket" : "Share folder", () => share(name, [folder], bucket?.access === "public", shared.load), { image: "link" })],
+      about: "Pages with files, previews and downloads, and pages that request files.",
+      actions: [button("Request files", () => request(name, folder, shared.load), { image: "upload" }), button(folder === "" ? "Share bucket" : "Share folder", () => share(name, [folder], bucket?.access === "public", shared.load), { image: "link" })],
     }, shared.element),
     make("div", { class: "columns" },
       panel("Upload link", { about: "Works for one upload, by a form or a client. Ends when you sign out." }, maker([

@@ -1,15 +1,18 @@
-// Shared links: pages with files for people without an account. Creating, editing, listing and ending them.
+// Shared links: pages with files, or pages that request files, for people without an account. Creating, editing, listing and ending them.
 
 import { copyAndTell } from "./copy.mjs";
 import { ask, choice, field, open } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { note } from "./live.mjs";
 import { createLink, editLink, endLink, links } from "./manage.mjs";
-import { askFirst, badge, button, nothing, paged, snippet, tick } from "./parts.mjs";
+import { askFirst, badge, button, lines, linesOf, nothing, paged, snippet, tick } from "./parts.mjs";
+import { sizeOf, sizeText } from "./sizes.mjs";
 import { count, moment, number } from "./text.mjs";
 
 /** Lifetimes in seconds; empty for no expiry. @type {[string, string][]} */
 const LIVES = [["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"], ["2592000", "30 days"], ["", "Never"]];
+/** Whether the page asks for a name. @type {[string, string][]} */
+const ASK_NAME = [["optional", "Optional"], ["required", "Required"], ["no", "No"]];
 /** Choice that leaves the expiry of a link as it is. */
 const UNCHANGED = "unchanged";
 
@@ -23,21 +26,44 @@ const titleOf = (link) => link.title || (link.paths.length === 1 ? nameOf(link.p
 /** Until when a link works. @param {any} link */
 const until = (link) => (link.expiresAt ? `Works until ${moment(link.expiresAt)}.` : "Works until you end it.");
 
-/** @param {any} link of which these are the settings; without one, a new link */
-const settings = (link) => [
-  field("Title", { name: "title", maxlength: 100, value: link?.title ?? "" }, "Heading of the page. Empty: the name of the file or folder."),
+/** Settings of both kinds. @param {any} link without one, of a new link @param {string} title by default */
+const common = (link, title) => [
+  field("Title", { name: "title", maxlength: 100, value: link?.title ?? "" }, `Heading of the page. Empty: ${title}.`),
   field("Message", { name: "message", maxlength: 500, value: link?.message ?? "" }),
   choice("Expires", { name: "expiresIn" }, link ? [[UNCHANGED, link.expiresAt ? moment(link.expiresAt) : "Never (unchanged)"], ...LIVES] : LIVES, link ? UNCHANGED : "604800"),
   field("Password", { name: "password", type: "password", minlength: 4, maxlength: 128, autocomplete: "new-password" }, link?.hasPassword ? "Empty: the current password stays." : "Optional."),
   ...(link?.hasPassword ? [tick("Remove the password", { name: "open" })] : []),
+];
+
+/** @param {any} link */
+const settings = (link) => [
+  ...common(link, "the name of the file or folder"),
   field("Download limit", { name: "downloadsMax", type: "number", min: 1, max: 1000000, value: link?.downloadsMax ?? "" }, "Optional. Previews of images do not count."),
   tick("Download everything as zip", { name: "zip", checked: link?.zip ?? true }),
 ];
 
+/** @param {any} link */
+const requestSettings = (link) => [
+  ...common(link, "“Upload files”"),
+  field("File limit", { name: "filesMax", type: "number", min: 1, max: 10000, required: true, value: link?.filesMax ?? 100 }),
+  field("Size limit", { name: "bytesMax", required: true, value: sizeText(link?.bytesMax ?? 10e9) }, "All files together, for example 10 GB."),
+  field("Max. file size", { name: "fileBytesMax", value: sizeText(link?.fileBytesMax ?? null), placeholder: "Bucket limit" }, "For example 25 MB"),
+  lines("Allowed file types", { name: "allowedTypes", value: (link?.allowedTypes ?? []).join("\n"), placeholder: "image/*" }, "One per line, such as image/* or application/pdf. Empty: the types of the bucket."),
+  choice("Ask for a name", { name: "askName" }, ASK_NAME, link?.askName ?? "optional"),
+];
+
 /** @param {any} values of the form */
-const bodyOf = (values) => ({
-  title: values.title.trim(), message: values.message.trim(), zip: values.zip !== undefined,
-  downloadsMax: values.downloadsMax === "" ? null : Number(values.downloadsMax),
+const bodyOf = (values) => ({ ...commonOf(values), zip: values.zip !== undefined, downloadsMax: values.downloadsMax === "" ? null : Number(values.downloadsMax) });
+
+/** @param {any} values of the form */
+const requestOf = (values) => ({
+  ...commonOf(values), filesMax: Number(values.filesMax), bytesMax: sizeOf(values.bytesMax, "Size limit") ?? 10e9,
+  fileBytesMax: sizeOf(values.fileBytesMax, "Max. file size"), allowedTypes: linesOf(values.allowedTypes), askName: values.askName,
+});
+
+/** @param {any} values of the form */
+const commonOf = (values) => ({
+  title: values.title.trim(), message: values.message.trim(),
   ...(values.expiresIn === UNCHANGED ? {} : { expiresIn: values.expiresIn === "" ? null : Number(values.expiresIn) }),
   ...(values.password === "" ? {} : { password: values.password }),
   ...(values.open === undefined ? {} : { password: null }),
@@ -50,17 +76,31 @@ export function share(bucket, paths, isPublic, changed) {
   ask(`Share ${what}`, [...(warning ? [warning] : []), ...settings(null)], "Create link", async (values) => {
     const { link } = await createLink(bucket, { paths, ...bodyOf(values) });
     changed?.();
-    return () => {
-      open("Link created", [snippet("Link", link.url), make("p", { class: "faint" }, `${until(link)} End it any time under Links.`)]);
-      copyAndTell(link.url, `Link copied. ${until(link)}`);
-    };
+    return () => created(link);
   });
+}
+
+/** Requests files into a folder. @param {string} bucket @param {string} folder @param {() => any} [changed] */
+export function request(bucket, folder, changed) {
+  const about = make("p", { class: "faint" }, "Anyone with the link can upload, and sees none of the files.");
+  ask(`Request files into “${nameOf(folder)}”`, [about, ...requestSettings(null)], "Create link", async (values) => {
+    const { link } = await createLink(bucket, { kind: "upload", paths: [folder], ...requestOf(values) });
+    changed?.();
+    return () => created(link);
+  });
+}
+
+/** @param {any} link */
+function created(link) {
+  open("Link created", [snippet("Link", link.url), make("p", { class: "faint" }, `${until(link)} End it any time under Links.`)]);
+  copyAndTell(link.url, `Link copied. ${until(link)}`);
 }
 
 /** @param {any} link @param {() => any} changed */
 function edit(link, changed) {
-  ask(`Edit ${titleOf(link)}`, settings(link), "Save", async (values) => {
-    await editLink(link.id, bodyOf(values));
+  const isRequest = link.kind === "upload";
+  ask(`Edit ${titleOf(link)}`, isRequest ? requestSettings(link) : settings(link), "Save", async (values) => {
+    await editLink(link.id, isRequest ? requestOf(values) : bodyOf(values));
     changed();
   });
 }
@@ -72,23 +112,30 @@ const end = (link, changed) => askFirst(`End ${titleOf(link)}`, "End this link? 
   changed();
 });
 
+/** What a link was used for. @param {any} link */
+const usage = (link) => {
+  if (link.kind === "upload") return count(link.uploadedFiles, "file");
+  return link.downloadsMax === null ? number(link.downloadCount) : `${number(link.downloadCount)} of ${number(link.downloadsMax)}`;
+};
+
 /** A list of the shared links of a bucket. @param {string} bucket */
 export function sharedLinks(bucket) {
   /** @param {any} link */
   const row = (link) => [
     make("span", null, titleOf(link), link.hasPassword && [" ", badge("Password")]),
+    link.kind === "upload" ? "Request" : "Share",
     badge(...STATES[link.state]),
     link.expiresAt ? moment(link.expiresAt) : "Never",
-    link.downloadsMax === null ? number(link.downloadCount) : `${number(link.downloadCount)} of ${number(link.downloadsMax)}`,
+    usage(link),
     link.createdBy,
     ["active", "used_up"].includes(link.state) && make("span", { class: "buttons" },
       button("Copy", () => copyAndTell(link.url, `Link copied. ${until(link)}`), { name: `copy-${link.id}`, "aria-label": `Copy link ${titleOf(link)}` }),
       button("Edit", () => edit(link, list.load), { name: `edit-${link.id}`, "aria-label": `Edit link ${titleOf(link)}` }),
       button("End", () => end(link, list.load), { class: "danger", name: `end-${link.id}`, "aria-label": `End link ${titleOf(link)}` })),
   ];
-  const list = paged("Shared links", [["Title"], ["State"], ["Expires"], ["Downloads", "number"], ["Created by"], ["Actions", "act"]], async (cursor) => {
+  const list = paged("Shared links", [["Title"], ["Kind"], ["State"], ["Expires"], ["Used", "number"], ["Created by"], ["Actions", "act"]], async (cursor) => {
     const found = await links(bucket, cursor);
     return { rows: found.links.map(row), cursor: found.nextCursor };
-  }, () => nothing("link", "No shared links yet", "Select files or folders, and choose Share…"));
+  }, () => nothing("link", "No shared links yet", "Select files or folders, and choose Share… or Request files…"));
   return list;
 }
