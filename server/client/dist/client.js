@@ -122,10 +122,10 @@ class Links {
 	constructor(connection) {
 		this.#connection = connection;
 	}
-	async *list({ state, signal } = {}) {
+	async *list({ kind, state, signal } = {}) {
 		let cursor;
 		do {
-			const page = await requestApi(this.#connection, "GET", "/api/links", { query: { state, cursor }, signal });
+			const page = await requestApi(this.#connection, "GET", "/api/links", { query: { kind, state, cursor }, signal });
 			yield* page.links;
 			cursor = page.nextCursor ?? undefined;
 		} while (cursor !== undefined);
@@ -148,8 +148,8 @@ class BucketLinks {
 		this.#connection = connection;
 		this.#bucketName = bucketName;
 	}
-	async create({ paths, ...settings }, { signal } = {}) {
-		const input = { path: { bucketName: this.#bucketName }, body: { paths, ...withTimes(settings) }, signal };
+	async create({ kind, paths, ...settings }, { signal } = {}) {
+		const input = { path: { bucketName: this.#bucketName }, body: { ...(kind && { kind }), paths, ...withTimes(settings) }, signal };
 		return (await requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/links", input)).link;
 	}
 	async *list(options = {}) {

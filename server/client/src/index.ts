@@ -26,7 +26,7 @@ export type { ErrorCode } from "./errors.ts";
 export type { Call, Options } from "./connection.ts";
 export type { Duration } from "./durations.ts";
 export { BucketLinks, Links } from "./links.ts";
-export type { Link, LinkSettings, LinkState, NewLink } from "./links.ts";
+export type { Link, LinkKind, LinkSettings, LinkState, NewLink } from "./links.ts";
 export type { Input, Method, Output } from "./request.ts";
 export type { Paths, Schemas } from "./types.gen.ts";
 export type { Body, Progress, Uploaded, UploadEvents, UploadOptions } from "./uploads.ts";

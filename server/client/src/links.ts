@@ -1,4 +1,4 @@
-// Shared links: pages with files for people without an account.
+// Shared links: pages with files, or pages that request files, for people without an account.
 //
 // Guarantees: times are accepted as `Date`, durations with units. Non-goals: the pages.
 
@@ -9,6 +9,7 @@ import { requestApi } from "./request.ts";
 import type { Schemas } from "./types.gen.ts";
 
 export type Link = Schemas["LinkView"];
+export type LinkKind = Schemas["LinkKind"];
 export type LinkState = Schemas["LinkState"];
 /** Settings of a shared link; `null` for no expiry, password or maximum. */
 export type LinkSettings = Omit<Schemas["LinkSettings"], "expiresIn" | "expiresAt"> & {
@@ -17,8 +18,8 @@ export type LinkSettings = Omit<Schemas["LinkSettings"], "expiresIn" | "expiresA
   /** Expiry instead of `expiresIn`. */
   expiresAt?: Date | string | null;
 };
-/** Shared link to create: files, and folders, which end in `/`. */
-export type NewLink = LinkSettings & { paths: string[] };
+/** Shared link to create: files, and folders, which end in `/`; the folder of an `upload` link, which requests files. */
+export type NewLink = LinkSettings & { kind?: LinkKind; paths: string[] };
 
 /** Shared links of the account, in all buckets. */
 export class Links {
@@ -29,10 +30,10 @@ export class Links {
   }
 
   /** Lists links, newest first. */
-  async *list({ state, signal }: Call & { state?: LinkState } = {}): AsyncIterableIterator<Link> {
+  async *list({ kind, state, signal }: Call & { kind?: LinkKind; state?: LinkState } = {}): AsyncIterableIterator<Link> {
     let cursor: string | undefined;
     do {
-      const page = await requestApi(this.#connection, "GET", "/api/links", { query: { state, cursor }, signal });
+      const page = await requestApi(this.#connection, "GET", "/api/links", { query: { kind, state, cursor }, signal });
       yield* page.links;
       cursor = page.nextCursor ?? undefined;
     } while (cursor !== undefined);
@@ -65,14 +66,14 @@ export class BucketLinks {
     this.#bucketName = bucketName;
   }
 
-  /** Creates a link to a page with files and folders. */
-  async create({ paths, ...settings }: NewLink, { signal }: Call = {}): Promise<Link> {
-    const input = { path: { bucketName: this.#bucketName }, body: { paths, ...withTimes(settings) }, signal };
+  /** Creates a link to a page with files and folders, or to one that requests files. */
+  async create({ kind, paths, ...settings }: NewLink, { signal }: Call = {}): Promise<Link> {
+    const input = { path: { bucketName: this.#bucketName }, body: { ...(kind && { kind }), paths, ...withTimes(settings) }, signal };
     return (await requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/links", input)).link;
   }
 
   /** Lists links, newest first: all, or those that include a file. */
-  async *list(options: Call & { state?: LinkState; path?: string } = {}): AsyncIterableIterator<Link> {
+  async *list(options: Call & { kind?: LinkKind; state?: LinkState; path?: string } = {}): AsyncIterableIterator<Link> {
     const { signal, ...filter } = options;
     const path = { bucketName: this.#bucketName };
     let cursor: string | undefined;

@@ -44,3 +44,12 @@ test("zip archives are prepared and downloaded without a key", async () => {
   assert.equal(response.headers.get("content-disposition"), 'attachment; filename="all.zip"');
   assert.equal(Buffer.from(await response.arrayBuffer()).subarray(0, 2).toString(), "PK");
 });
+
+test("links request files", async () => {
+  const pics = await newBucket({ access: "private" });
+  const link = await pics.links.create({ kind: "upload", paths: ["inbox/"], filesMax: 3, askName: "required" });
+  assert.deepEqual([link.kind, link.filesMax, link.askName, link.uploadedFiles], ["upload", 3, "required", 0]);
+  assert.equal((await trug.links.edit(link.id, { bytesMax: 10 })).bytesMax, 10);
+  assert.deepEqual((await all(pics.links.list({ kind: "upload" }))).map((it) => it.id), [link.id]);
+  assert.deepEqual(await all(pics.links.list({ kind: "download" })), []);
+});
