@@ -26,14 +26,14 @@ async fn edit(client: &Client, change: Value) -> Value {
 async fn upload_options_are_stored_and_delivered() {
     let (_world, client) = World::with_bucket(1);
     let query = "contentType=text/markdown&cacheControl=max-age%3D5&contentDisposition=inline";
-    let metadata = "metadata=%7B%22camera%22:%22X100%22,%22by%22:%22ann%20b%22%7D";
+    let metadata = "metadata=%7B%22camera%22:%22X100%22,%22by%22:%22%C3%A4nn%20b%22%7D";
     client.put(&format!("/photos/?{query}&{metadata}"), "a.txt", b"# title").await;
     let reply = client.get("/photos/a.txt").await;
     assert_eq!(reply.header("content-type"), "text/markdown; charset=utf-8");
     assert_eq!(reply.header("cache-control"), "max-age=5");
     assert_eq!(reply.header("content-disposition"), "inline");
     let object = show(&client, "a.txt").await;
-    assert_eq!(object["metadata"], json!({"camera": "X100", "by": "ann b"}));
+    assert_eq!(object["metadata"], json!({"camera": "X100", "by": "änn b"}));
     assert_eq!(object["contentType"], "text/markdown");
     assert_eq!((&object["size"], &object["expiresAt"]), (&json!(7), &Value::Null));
     assert_eq!(object["etag"], reply.header("etag"));
@@ -119,7 +119,7 @@ async fn metadata_beyond_the_limits_is_rejected() {
         json!({"a b": "c"}),
         json!({"": "c"}),
         json!({"a": "x\r\ny"}),
-        json!({"a": "ä"}),
+        json!({"a": " b"}),
         json!({"a": "x".repeat(2_048)}),
         Value::Object(many),
     ] {

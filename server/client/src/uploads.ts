@@ -41,7 +41,7 @@ export interface UploadOptions extends UploadEvents {
   cacheControl?: string;
   /** `Content-Disposition` of the file. */
   contentDisposition?: string;
-  /** User metadata: keys of a-z, 0-9, `.`, `_` and `-`, and ASCII values, together 2,048 bytes. */
+  /** User metadata: keys of a-z, 0-9, `.`, `_` and `-`, together 2,048 bytes. */
   metadata?: Record<string, string>;
   /** Lifetime of the file, 60 seconds to ten years. */
   expiresIn?: Duration;

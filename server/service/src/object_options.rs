@@ -153,8 +153,10 @@ fn check_metadata(metadata: &UserMetadata) -> Result<(), ApiError> {
             let allowed = format!("1 to {METADATA_KEY_CHARS_MAX} of a-z, 0-9, \".\", \"_\", \"-\"");
             return refuse(format!("has the key {key:?}; allowed: {allowed}"));
         }
-        if !is_header_text(value) {
-            return refuse(format!("has a value of {key:?} that is not visible ASCII characters"));
+        if value.chars().any(char::is_control) || value.trim() != value {
+            return refuse(format!(
+                "has a value of {key:?} with control characters or outer spaces"
+            ));
         }
     }
     let bytes: usize = metadata.iter().map(|(key, value)| key.len() + value.len()).sum();

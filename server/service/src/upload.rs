@@ -37,9 +37,9 @@ use uuid::Uuid;
 
 use self::accept::accept;
 pub use self::accept::resolve_keys;
-use self::receive::drop_blocking;
 pub use self::receive::receive_part;
 pub use self::receive::{StagedFile, receive, receive_raw};
+use self::receive::{describe, drop_blocking};
 use self::resolve::{ResolvedUpload, resolve};
 pub use self::thumbnails::ThumbnailCache;
 use crate::auth::Caller;
@@ -110,7 +110,7 @@ pub async fn store_form(
     let (head, body) = request.into_parts();
     let limits = BodyLimits::new(app.body_bytes_max());
     let form = FormFiles::open(&head.headers, body, limits).await?;
-    let files = receive(app, target, form, &options).await?;
+    let files = describe(receive(app, target, form).await?, &options).await?;
     let keys = resolve_keys(app, target, params.naming, &files)?;
     keys.iter().try_for_each(|key| caller.require_key_access(key))?;
     let options = UploadOptions::new(params, EventKind::CreatedByPost);

@@ -112,12 +112,11 @@ impl StagedFile {
     }
 }
 
-/// Receives all files of a form, and sets the same options of each.
+/// Receives all files of a form.
 pub async fn receive(
     app: &AppState,
     target: &UploadTarget,
     mut form: FormFiles,
-    options: &ObjectOptions,
 ) -> Result<Vec<StagedFile>, ApiError> {
     let is_file = matches!(target.place, PathInBucket::File(_));
     let takes_one_file = is_file && target.lenient_folder().is_none();
@@ -133,13 +132,13 @@ pub async fn receive(
     };
     match received.await {
         Ok(()) if files.is_empty() => Err(ApiError::no_file()),
-        Ok(()) => describe(files, options).await,
+        Ok(()) => Ok(files),
         Err(error) => Err(drop_blocking(files, error).await),
     }
 }
 
-/// Sets the options of all files.
-async fn describe(
+/// Sets the options that describe the objects of all files.
+pub(super) async fn describe(
     mut files: Vec<StagedFile>,
     options: &ObjectOptions,
 ) -> Result<Vec<StagedFile>, ApiError> {
