@@ -58,6 +58,7 @@ pub use self::reply::{
     PasswordSetView, ProgressView, S3CredentialsView, account_view, api_key_view, bucket_view,
     folders_view, invitation_url, organisation_view, s3_credentials,
 };
+pub(crate) use self::settings::present_field;
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
     account_change, bucket_change, new_api_key,
