@@ -1,4 +1,4 @@
-//! Text files that are embedded in the binary, compressed by `build.rs`.
+//! Text files that are embedded in the binary, compressed by `build/main.rs`.
 //!
 //! Non-goals: responses (`handlers::asset`).
 
@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 /// Compressed text file.
 pub(crate) struct EmbeddedText(pub(crate) &'static [u8]);
 
-/// Embeds a file by its path in this crate, in one of the sources of `build.rs`.
+/// Embeds a file by its path in this crate, in one of the sources of `build/main.rs`, or what it writes.
 macro_rules! embedded {
     ($($path:literal),+) => {
         $crate::embedded::EmbeddedText(include_bytes!(concat!(

@@ -64,6 +64,7 @@ export const tests = {
     await client.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 8_000_000 });
     await choose(page, [file]);
     await row(page, "video.bin").getByText(/^([2-9]\d)%$/).waitFor();
+    await shot(page, "request-uploading");
     await page.getByRole("button", { name: "Pause" }).click();
     await row(page, "video.bin").getByText("Waiting").waitFor();
     await page.getByRole("button", { name: "Resume" }).click();

@@ -32,8 +32,12 @@ struct Guide {
 const GUIDES: &[Guide] = &[
     Guide {
         name: "backup",
-        printed: &[("sh", &["\"deletedCount\":1", "2026/cat.jpg"])],
-        stored: &[],
+        printed: &[
+            ("sh", &["\"deletedCount\":1", "\"state\":\"deleted\""]),
+            ("js", &["/pics/2026/cat.jpg"]),
+            ("python", &["/pics/2026/cat.jpg"]),
+        ],
+        stored: &["/pics/2026/cat.jpg"],
         written: &["2026.tar", "restored"],
         not_run: &[],
     },
@@ -89,7 +93,7 @@ const GUIDES: &[Guide] = &[
     },
     Guide {
         name: "migration",
-        printed: &[],
+        printed: &[("sh", &["importUrls"]), ("js", &["importUrls"]), ("python", &["importUrls"])],
         stored: &["/pics/a.jpg", "/pics/archive/photos/a.jpg"],
         written: &["pics.tar"],
         not_run: &[(
