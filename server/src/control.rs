@@ -361,6 +361,9 @@ fn with_public_url(app: &AppState, mut request: AdminRequest) -> AdminRequest {
     {
         public_url.get_or_insert_with(|| app.public_url.as_str().to_owned());
     }
+    if let AdminRequest::Link(link) = &mut request {
+        link.public_url().get_or_insert_with(|| app.public_url.as_str().to_owned());
+    }
     request
 }
 

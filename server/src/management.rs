@@ -10,6 +10,7 @@ mod backup;
 mod compaction;
 mod folder_stats;
 mod lifecycle;
+mod link_requests;
 mod link_settings;
 mod object_change;
 mod objects;
@@ -45,7 +46,8 @@ pub use self::compaction::{
 };
 pub use self::folder_stats::subfolders_view;
 pub use self::lifecycle::{LifecycleRequest, LifecycleRuleView, LifecycleRulesView};
-pub use self::link_settings::{LinkSettings, default_upload_rules, link_change, parse_link_paths};
+pub use self::link_requests::{LinkRequest, LinkView, link_view, missing_link_file, new_link};
+pub use self::link_settings::{LinkSettings, link_change, parse_link_password, parse_link_paths};
 pub use self::object_change::ObjectEdit;
 pub use self::objects::{
     Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,
@@ -184,6 +186,7 @@ pub enum AdminRequest {
     },
     Webhook(WebhookRequest),
     Lifecycle(LifecycleRequest),
+    Link(LinkRequest),
     Object(ObjectRequest),
     Stats {
         /// Whether each segment is listed.
@@ -450,6 +453,7 @@ pub fn execute(
         }
         AdminRequest::Webhook(request) => webhook_requests::execute(catalog, request),
         AdminRequest::Lifecycle(request) => lifecycle::execute(catalog, request),
+        AdminRequest::Link(request) => link_requests::execute(store, catalog, request),
         AdminRequest::Object(request) => objects::execute(store, catalog, request, watch),
         AdminRequest::Stats { segments } => {
             Ok(AdminResponse::Stats(Box::new(stats::stats(store, catalog, segments)?)))

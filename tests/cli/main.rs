@@ -28,6 +28,7 @@ mod import;
 mod import_report;
 mod import_s3;
 mod import_urls;
+mod link;
 mod metrics;
 mod objects;
 mod organisation;

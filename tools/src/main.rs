@@ -26,6 +26,7 @@ mod health;
 mod history;
 mod import;
 mod lifecycle;
+mod link;
 mod local_file;
 mod logging;
 mod ls;
@@ -107,6 +108,9 @@ enum Command {
     /// Manage API keys and S3 credentials.
     #[command(subcommand, visible_alias = "key")]
     Apikey(apikey::Command),
+    /// Manage shared links, which open pages with files or request files.
+    #[command(subcommand)]
+    Link(link::Command),
     /// Manage webhooks, which receive the events of a bucket.
     #[command(subcommand)]
     Webhook(webhook::Command),
@@ -158,6 +162,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Organisation(command) => organisation::run(command),
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
+        Command::Link(command) => link::run(command),
         Command::Webhook(command) => webhook::run(command),
         Command::Config(command) => config::run(command),
         Command::Export(args) => export::run(args),
@@ -204,7 +209,7 @@ mod tests {
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
         // `apikey s3` is a command of the S3 API.
-        assert_eq!(leaves, 56);
+        assert_eq!(leaves, 62);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! reader that closes the pipe early is not a failure. Non-goals: the log.
 
 mod audit_text;
+mod links;
 mod objects;
 mod table;
 mod versions;
@@ -24,6 +25,7 @@ use server::management::{
 use server::management::S3CredentialsView;
 
 use self::audit_text::{audit_note, audit_text};
+use self::links::{link_text, links_text};
 pub(crate) use self::objects::objects_text;
 use self::objects::{folders_text, lifecycle_text, object_text, usage_text};
 use self::table::Show::{Cut, Date, Whole, Wide};
@@ -177,6 +179,9 @@ fn text_of(reply: &AdminResponse, wide: bool) -> String {
             format!("deleted the webhook {}\n", plain(&deleted.id))
         }
         AdminResponse::WebhookTested(tested) => tested_text(tested),
+        AdminResponse::LinkCreated(link) => format!("{}\n", plain(&link.url)),
+        AdminResponse::Link(link) => link_text(link),
+        AdminResponse::Links(links) => links_text(links, wide),
         AdminResponse::DeadLetters(letters) => dead_letters_text(letters, wide),
         AdminResponse::DeadLettersRetried(retried) => {
             format!("{} events queued again\n", retried.retried_count)
@@ -430,6 +435,8 @@ fn json_of(reply: &AdminResponse) -> Result<String, Failure> {
         AdminResponse::Webhooks(it) => document(it),
         AdminResponse::WebhookDeleted(it) => document(it),
         AdminResponse::WebhookTested(it) => document(it),
+        AdminResponse::LinkCreated(it) | AdminResponse::Link(it) => document(it),
+        AdminResponse::Links(it) => document(it),
         AdminResponse::DeadLetters(it) => document(it),
         AdminResponse::DeadLettersRetried(it) => document(it),
         AdminResponse::DeadLettersForgotten(it) => document(it),

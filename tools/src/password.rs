@@ -8,6 +8,7 @@ use std::path::Path;
 
 use catalog::{Password, PasswordHash};
 use engine::rng::SystemRng;
+use server::management::parse_link_password;
 
 use crate::exit::Failure;
 
@@ -22,6 +23,17 @@ pub(crate) fn read(file: Option<&Path>) -> Result<PasswordHash, Failure> {
         None => first_line(io::stdin().lock(), "stdin")?,
     };
     Ok(PasswordHash::from_password(&Password::new_checked(&text)?, &SystemRng)?)
+}
+
+/// Returns the hash of the password of a link from a file, or from stdin for `-`.
+pub(crate) fn read_for_link(file: &Path) -> Result<PasswordHash, Failure> {
+    let text = match file.as_os_str() == "-" {
+        true => first_line(io::stdin().lock(), "stdin")?,
+        false => from_file(file)?,
+    };
+    let password = parse_link_password(&text);
+    let password = password.map_err(|error| Failure::failed(error.message().to_owned()))?;
+    Ok(PasswordHash::from_password(&password, &SystemRng)?)
 }
 
 #[allow(

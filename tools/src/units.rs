@@ -25,6 +25,11 @@ impl FromStr for SizeLimit {
     }
 }
 
+/// Parses a size, such as `500MB`.
+pub(crate) fn size(typed: &str) -> Result<u64, &'static str> {
+    parse_bytes(typed).ok_or("not a size such as 500MB, 512MiB or 10G")
+}
+
 /// Formats a number of bytes in decimal units, such as `24.0 MB`.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let mut unit = "bytes";

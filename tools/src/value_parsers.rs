@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use catalog::{Access, BucketKind, FairUseStanding, MemberRole, Plan, Role, Scope};
+use catalog::{Access, AskName, BucketKind, FairUseStanding, MemberRole, Plan, Role, Scope};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobs::archive::ImportConflictRule;
 
@@ -44,6 +44,8 @@ pub(crate) const SCOPE: &[Choice<Scope>] = &[
     ("presign", Scope::Presign),
     ("manage", Scope::Manage),
 ];
+pub(crate) const ASK_NAME: &[Choice<AskName>] =
+    &[("no", AskName::No), ("optional", AskName::Optional), ("required", AskName::Required)];
 pub(crate) const ON_CONFLICT: &[Choice<ImportConflictRule>] = &[
     ("skip", ImportConflictRule::Skip),
     ("replace", ImportConflictRule::Replace),
@@ -114,6 +116,7 @@ mod tests {
         check(ACCESS);
         check(KIND);
         check(SCOPE);
+        check(ASK_NAME);
         check(ON_CONFLICT);
         assert_eq!(SCOPE.len(), Scope::ALL.len());
     }

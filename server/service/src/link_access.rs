@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Bucket, LinkKind, LinkState, Scope, SharedLink};
+use catalog::{Bucket, Catalog, LinkKind, LinkState, Scope, SharedLink};
 use cookie::{Cookie, SameSite, time};
 use http::header::{self, HeaderMap, HeaderValue};
 use protocol::error::ApiError;
@@ -18,22 +18,18 @@ use crate::limits::LINK_UNLOCK_LIFETIME;
 use crate::state::AppState;
 
 /// Returns the bucket of a link, if the creator may still share its files, or request them.
-pub fn shared_bucket(app: &AppState, link: &SharedLink) -> Result<Arc<Bucket>, ApiError> {
-    creator_and_bucket(app, link).map(|(_, bucket)| bucket)
+pub fn shared_bucket(catalog: &Catalog, link: &SharedLink) -> Result<Arc<Bucket>, ApiError> {
+    creator_and_bucket(catalog, link).map(|(_, bucket)| bucket)
 }
 
 /// Returns the creator of a link with its current rights, and the bucket like [`shared_bucket`].
 pub fn creator_and_bucket(
-    app: &AppState,
+    catalog: &Catalog,
     link: &SharedLink,
 ) -> Result<(Caller, Arc<Bucket>), ApiError> {
-    let creator = Caller::from_issuer(&app.catalog, &link.issuer());
+    let creator = Caller::from_issuer(catalog, &link.issuer());
     let creator = creator.ok_or_else(ApiError::token_revoked)?;
-    let check = match link.kind() {
-        LinkKind::Download => check_sharing,
-        LinkKind::Upload => check_requesting,
-    };
-    let bucket = check(app, &creator, &link.bucket, &link.places())?;
+    let bucket = check_link_rights(catalog, &creator, link.kind(), &link.bucket, &link.places())?;
     // Not another bucket that was created under the name since.
     match bucket.created_ms > link.created_ms {
         true => Err(ApiError::bucket_not_found()),
@@ -41,31 +37,22 @@ pub fn creator_and_bucket(
     }
 }
 
-/// Checks that a caller may request files into folders; returns the bucket.
-pub fn check_requesting(
-    app: &AppState,
+/// Checks that a caller may share files and folders, or request files into a folder; returns the bucket.
+pub fn check_link_rights(
+    catalog: &Catalog,
     caller: &Caller,
+    kind: LinkKind,
     bucket: &engine::BucketName,
     places: &[PathInBucket],
 ) -> Result<Arc<Bucket>, ApiError> {
-    caller.bucket(&app.catalog, bucket, Scope::Presign)?;
-    let found = caller.bucket(&app.catalog, bucket, Scope::Upload)?;
-    places.iter().try_for_each(|place| caller.require_path_access(place))?;
-    Ok(found)
-}
-
-/// Checks that a caller may share files and folders; returns the bucket.
-pub fn check_sharing(
-    app: &AppState,
-    caller: &Caller,
-    bucket: &engine::BucketName,
-    places: &[PathInBucket],
-) -> Result<Arc<Bucket>, ApiError> {
-    caller.bucket(&app.catalog, bucket, Scope::Presign)?;
-    let found = caller.bucket(&app.catalog, bucket, Scope::Read)?;
+    caller.bucket(catalog, bucket, Scope::Presign)?;
+    let found = match kind {
+        LinkKind::Download => caller.bucket(catalog, bucket, Scope::Read)?,
+        LinkKind::Upload => caller.bucket(catalog, bucket, Scope::Upload)?,
+    };
     for place in places {
-        if let PathInBucket::Folder(_) = place {
-            caller.bucket(&app.catalog, bucket, Scope::List)?;
+        if matches!(place, PathInBucket::Folder(_)) && kind == LinkKind::Download {
+            caller.bucket(catalog, bucket, Scope::List)?;
         }
         caller.require_path_access(place)?;
     }
@@ -73,9 +60,9 @@ pub fn check_sharing(
 }
 
 /// Returns the current state of a link.
-pub fn link_state(app: &AppState, link: &SharedLink) -> LinkState {
-    match link.state(app.clock.unix_ms()) {
-        LinkState::Active if shared_bucket(app, link).is_err() => LinkState::Blocked,
+pub fn link_state(catalog: &Catalog, link: &SharedLink) -> LinkState {
+    match link.state(catalog.now_ms()) {
+        LinkState::Active if shared_bucket(catalog, link).is_err() => LinkState::Blocked,
         state => state,
     }
 }

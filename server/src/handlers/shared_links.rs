@@ -7,23 +7,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use catalog::{
-    AskName, Bucket, LinkKind, LinkLayout, LinkState, NewSharedLink, Scope, SharedLink,
-    SharedLinkChange, SharedLinkId, StoredAmount,
-};
-use engine::{BucketName, ObjectName};
+use catalog::{Bucket, LinkKind, LinkState, Scope, SharedLink, SharedLinkChange, SharedLinkId};
+use engine::BucketName;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
-use protocol::object_path::PathInBucket;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
-use protocol::reserved_paths::LINK_PATH;
-use protocol::time_format::iso_time;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use service::auth::{Caller, Credential};
-use service::limits::LINK_SECONDS_DEFAULT;
-use service::link_access::{check_requesting, check_sharing, link_state};
+use service::auth::Caller;
+use service::link_access::{check_link_rights, link_state};
 use service::parameters::{BucketNameParameter, IdParameter, PageParameters};
 use service::replies::Success;
 use service::request_context::Path;
@@ -33,7 +26,9 @@ use utoipa::ToSchema;
 
 use super::changing;
 use super::sessions::hash_new_password;
-use crate::management::{LinkSettings, default_upload_rules, link_change, parse_link_paths};
+use crate::management::{
+    LinkSettings, LinkView, link_change, link_view, missing_link_file, new_link, parse_link_paths,
+};
 
 /// Shared link to create.
 #[derive(ToSchema)]
@@ -49,46 +44,6 @@ pub struct NewLinkRequest {
     #[schema(inline)]
     #[serde(flatten)]
     settings: LinkSettings,
-}
-
-/// Shared link.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LinkView {
-    id: String,
-    /// URL of the page, which is secret.
-    url: String,
-    kind: LinkKind,
-    bucket_name: String,
-    paths: Vec<String>,
-    title: String,
-    message: String,
-    layout: LinkLayout,
-    zip: bool,
-    expires_at: Option<String>,
-    has_password: bool,
-    downloads_max: Option<u64>,
-    /// Number of downloads of a file or archive.
-    download_count: u64,
-    /// Maximum number of uploaded files; `null` for a download link, like the other limits of uploads.
-    files_max: Option<u64>,
-    /// Maximum bytes of an uploaded file, if it is less than that of the bucket.
-    file_bytes_max: Option<u64>,
-    /// Maximum bytes of all uploaded files together.
-    bytes_max: Option<u64>,
-    /// Media types that may be uploaded; empty for the types of the bucket.
-    allowed_types: Option<Vec<String>>,
-    /// Whether the page asks for the name of the person who uploads.
-    ask_name: Option<AskName>,
-    /// Number of uploaded files.
-    uploaded_files: u64,
-    /// Bytes of the uploaded files.
-    uploaded_bytes: u64,
-    state: LinkState,
-    /// Name of the account that created the link.
-    created_by: String,
-    created_at: String,
-    updated_at: String,
 }
 
 /// One shared link.
@@ -128,37 +83,14 @@ pub async fn create(
     let kind = body.optional("kind")?.unwrap_or_default();
     let places = parse_link_paths(kind, &body.require::<Vec<String>>("paths")?)?;
     let settings = body.deserialize()?;
-    let rights = match kind {
-        LinkKind::Download => check_sharing(&app, &caller, &bucket, &places)?,
-        LinkKind::Upload => check_requesting(&app, &caller, &bucket, &places)?,
-    };
-    if kind == LinkKind::Download {
-        require_files(&app, &bucket, &places).await?;
+    let rights = check_link_rights(&app.catalog, &caller, kind, &bucket, &places)?;
+    let (store, named, wanted) = (app.store.clone(), bucket.clone(), places.clone());
+    let missing = blocking(move || missing_link_file(&store, kind, &named, &wanted)).await?;
+    if missing.is_some() {
+        return Err(ApiError::file_not_found());
     }
     let change = parse_settings(&app, kind, &rights, settings).await?;
-    let upload = (kind == LinkKind::Upload).then(|| {
-        let mut rules = default_upload_rules();
-        rules.apply(change.upload);
-        rules
-    });
-    let default_ms = app.clock.unix_ms().saturating_add(1_000 * LINK_SECONDS_DEFAULT);
-    let new = NewSharedLink {
-        bucket,
-        paths: places.iter().map(|place| place.as_str().to_owned()).collect(),
-        title: change.title.unwrap_or_default(),
-        message: change.message.unwrap_or_default(),
-        layout: change.layout.unwrap_or_default(),
-        zip: change.zip.unwrap_or(kind == LinkKind::Download),
-        expires_ms: change.expires_ms.unwrap_or(Some(default_ms)),
-        password: change.password.flatten(),
-        downloads_max: change.downloads_max.flatten(),
-        upload,
-        account: caller.account().id.clone(),
-        api_key: match caller.credential() {
-            Credential::Key(api_key) => Some(api_key.id.clone()),
-            Credential::Session(_) | Credential::Detached => None,
-        },
-    };
+    let new = new_link(&app.catalog, &caller, (kind, bucket, places), change);
     let link = changing(&app, &caller, move |catalog| catalog.shared_links().create(new)).await?;
     Ok(Success(LinkReply { link: view(&app, &link) }))
 }
@@ -302,7 +234,7 @@ fn page(
             && (bucket.is_some() || link.account == caller.account().id)
     });
     let selected = selected.into_iter().filter(|link| {
-        state.is_none_or(|state| link_state(app, link) == state) && sees(app, caller, link)
+        state.is_none_or(|state| link_state(&app.catalog, link) == state) && sees(app, caller, link)
     });
     let mut rest: Vec<_> = selected.collect();
     if let Some(after) = after {
@@ -347,32 +279,6 @@ fn sees(app: &AppState, caller: &Caller, link: &SharedLink) -> bool {
         && link.places().iter().all(reaches)
 }
 
-/// Checks that each path names a file, or a folder with files.
-async fn require_files(
-    app: &AppState,
-    bucket: &BucketName,
-    places: &[PathInBucket],
-) -> Result<(), ApiError> {
-    let (store, bucket, places) = (app.store.clone(), bucket.clone(), places.to_vec());
-    blocking(move || {
-        for place in places {
-            let exists = match place {
-                PathInBucket::File(key) => {
-                    store.get(&ObjectName::new(bucket.clone(), key))?.is_some()
-                }
-                PathInBucket::Folder(folder) => {
-                    !store.list_keys(&bucket, folder.as_str(), None, 1)?.objects.is_empty()
-                }
-            };
-            if !exists {
-                return Err(ApiError::file_not_found());
-            }
-        }
-        Ok(())
-    })
-    .await
-}
-
 /// Parses settings, and hashes the password.
 async fn parse_settings(
     app: &AppState,
@@ -389,33 +295,5 @@ async fn parse_settings(
 }
 
 fn view(app: &AppState, link: &SharedLink) -> LinkView {
-    let rules = link.upload.as_ref();
-    let StoredAmount { objects: uploaded_files, bytes: uploaded_bytes } = link.uploads.stored();
-    let creator = app.catalog.accounts().get(&link.account);
-    LinkView {
-        id: link.id.to_string(),
-        url: format!("{}{LINK_PATH}{}", app.public_url.as_str(), link.secret.text()),
-        kind: link.kind(),
-        bucket_name: link.bucket.to_string(),
-        paths: link.paths.clone(),
-        title: link.title.clone(),
-        message: link.message.clone(),
-        layout: link.layout,
-        zip: link.zip,
-        expires_at: link.expires_ms.map(iso_time),
-        has_password: link.password.is_some(),
-        downloads_max: link.downloads_max,
-        download_count: link.downloads.get(),
-        files_max: rules.map(|rules| rules.files_max),
-        file_bytes_max: rules.and_then(|rules| rules.file_bytes_max),
-        bytes_max: rules.map(|rules| rules.bytes_max),
-        allowed_types: rules.map(|rules| rules.allowed_types.to_list()),
-        ask_name: rules.map(|rules| rules.ask_name),
-        uploaded_files,
-        uploaded_bytes,
-        state: link_state(app, link),
-        created_by: creator.map(|it| it.name.as_str().to_owned()).unwrap_or_default(),
-        created_at: iso_time(link.created_ms),
-        updated_at: iso_time(link.updated_ms),
-    }
+    link_view(&app.catalog, app.public_url.as_str(), link)
 }

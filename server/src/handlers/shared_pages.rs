@@ -349,7 +349,7 @@ fn active_link(app: &AppState, secret: &str, head: &Parts) -> Result<Arc<SharedL
         LinkState::UsedUp => return Err(Notice::UsedUp.into()),
         LinkState::Ended | LinkState::Blocked => return Err(Notice::NoLongerAvailable.into()),
     }
-    match shared_bucket(app, &link) {
+    match shared_bucket(&app.catalog, &link) {
         Ok(_) => Ok(link),
         Err(_) => Err(Notice::NoLongerAvailable.into()),
     }
@@ -377,7 +377,7 @@ fn unlocked(app: &AppState, link: Arc<SharedLink>, head: &Parts) -> Result<OpenL
     if !is_unlocked(app, &link, &head.headers) {
         return Err(Refusal::Page(Box::new(locked_page(&path, false))));
     }
-    let bucket = shared_bucket(app, &link).map_err(|_| Notice::NoLongerAvailable)?;
+    let bucket = shared_bucket(&app.catalog, &link).map_err(|_| Notice::NoLongerAvailable)?;
     Ok(OpenLink { link, bucket, path })
 }
 
@@ -399,7 +399,7 @@ pub(super) fn open_upload(
 ) -> Result<OpenLink, Refusal> {
     let link = found_link(app, secret, head)?;
     let is_full = link.state(app.clock.unix_ms()) == LinkState::UsedUp;
-    let open = match is_begun && is_full && shared_bucket(app, &link).is_ok() {
+    let open = match is_begun && is_full && shared_bucket(&app.catalog, &link).is_ok() {
         true => unlocked(app, link, head)?,
         false => unlocked(app, active_link(app, secret, head)?, head)?,
     };

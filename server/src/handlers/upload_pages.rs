@@ -336,7 +336,7 @@ fn open_for_change(
 
 /// Returns the client of a link, with the rights of the link's creator.
 fn uploader(app: &AppState, open: &OpenLink, head: &Parts) -> Result<Uploader, ApiError> {
-    let (caller, _) = creator_and_bucket(app, &open.link)?;
+    let (caller, _) = creator_and_bucket(&app.catalog, &open.link)?;
     caller.require_plan(app.endpoint())?;
     let visitor = LinkVisitor { link: open.link.clone(), actor: anonymous_actor(head) };
     Ok(Uploader { caller, link: Some(visitor) })

@@ -11,7 +11,7 @@ use catalog::{
 use jiff::Timestamp;
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use service::limits::{LINK_SECONDS_MAX, LINK_SECONDS_MIN};
 use utoipa::ToSchema;
 
@@ -25,65 +25,65 @@ use crate::limits::{
 const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 4..=128;
 
 /// Settings of a shared link.
-#[derive(Default, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct LinkSettings {
     /// Title of the page; the name of its only file or folder if empty.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, max_length = 100)]
     pub title: Option<String>,
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, max_length = 500)]
     pub message: Option<String>,
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub layout: Option<LinkLayout>,
     /// Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout`
     /// and `downloadsMax`.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub zip: Option<bool>,
     /// Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub expires_in: Option<Option<u64>>,
     /// Expiry instead of `expiresIn`. `null` for no expiry.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Option<String>>,
     /// Password of 4 to 128 characters; `null` for none.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Password, min_length = 4, max_length = 128)]
     pub password: Option<Option<String>>,
     /// Maximum number of downloads, 1 to 1,000,000; `null` for no maximum.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub downloads_max: Option<Option<u64>>,
     /// Maximum number of uploaded files, 1 to 10,000; default 100.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1, maximum = 10_000)]
     pub files_max: Option<u64>,
     /// Maximum bytes of an uploaded file, at most the limit of the bucket; `null` for that limit.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub file_bytes_max: Option<Option<u64>>,
     /// Maximum bytes of all uploaded files together; default 10,000,000,000.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1)]
     pub bytes_max: Option<u64>,
     /// Media types that may be uploaded, such as `image/png` or `image/*`, all of them accepted by the bucket; empty
     /// for the types of the bucket.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub allowed_types: Option<Vec<String>>,
     /// Whether the page asks for the name of the person who uploads.
-    #[serde(deserialize_with = "present_field")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub ask_name: Option<AskName>,
 }
 
 /// Returns the rules of a new link that requests files, before its settings are applied.
-pub fn default_upload_rules() -> UploadRules {
+pub(super) fn default_upload_rules() -> UploadRules {
     UploadRules {
         files_max: LINK_FILES_DEFAULT,
         bytes_max: LINK_BYTES_DEFAULT,
@@ -126,7 +126,8 @@ pub fn link_change(
     if settings.downloads_max.flatten().is_some_and(|max| !downloads.contains(&max)) {
         return Err(ApiError::bad_parameter("downloadsMax", "must be from 1 to 1000000, or null"));
     }
-    let password = settings.password.map(|text| text.map(|text| parse_password(&text)).transpose());
+    let password =
+        settings.password.map(|text| text.map(|text| parse_link_password(&text)).transpose());
     let upload = UploadRulesChange {
         files_max: settings.files_max,
         bytes_max: settings.bytes_max,
@@ -207,7 +208,8 @@ fn parse_types(types: Vec<String>) -> Result<AllowedTypes, ApiError> {
     AllowedTypes::parse(&types).map_err(refuse)
 }
 
-fn parse_password(text: &str) -> Result<Password, ApiError> {
+/// Parses the password of a link.
+pub fn parse_link_password(text: &str) -> Result<Password, ApiError> {
     let password = Password::parse_presented(text);
     let password = password.filter(|_| PASSWORD_CHARS.contains(&text.chars().count()));
     password.ok_or_else(|| ApiError::bad_parameter("password", "must have 4 to 128 characters"))

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::{
     AuditView, BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView,
-    DeadLettersView, HistoryView, LifecycleRuleView, LifecycleRulesView, ObjectView,
+    DeadLettersView, HistoryView, LifecycleRuleView, LifecycleRulesView, LinkView, ObjectView,
     ObjectWrittenView, ObjectsDeletedView, ObjectsView, PresignedView, ScrubbedView, SelectionView,
     StandingChangeView, StatsView, SweepReportView, UndeletedView, UsageView, WebhookCreatedView,
     WebhookDeletedView, WebhookTestedView, WebhookView, standing_changes,
@@ -77,6 +77,9 @@ pub enum AdminResponse {
     Webhooks(Vec<WebhookView>),
     WebhookDeleted(WebhookDeletedView),
     WebhookTested(WebhookTestedView),
+    LinkCreated(Box<LinkView>),
+    Link(Box<LinkView>),
+    Links(Vec<LinkView>),
     DeadLetters(DeadLettersView),
     DeadLettersRetried(DeadLettersRetriedView),
     DeadLettersForgotten(DeadLettersForgottenView),
