@@ -193,7 +193,7 @@ export const tests = {
     await dialog(page).getByLabel("Unit").selectOption("60");
     await dialog(page).getByLabel("Delete after").fill("1");
     await dialog(page).getByRole("button", { name: "Save" }).click();
-    await row.getByText("After 1 min").waitFor();
+    await row.getByText("After 1 minute").waitFor();
     await row.getByRole("button", { name: "Delete rule tmp" }).click();
     await dialog(page).getByRole("button", { name: "Delete rule" }).click();
     await page.getByText("No expiry rules").waitFor();

@@ -159,7 +159,7 @@ export const tests = {
     await page.getByRole("alert").filter({ hasText: "Couldn't load this page" }).waitFor();
     await page.unroute("**/assets/*/organisations.mjs");
     await page.getByRole("button", { name: "Reload" }).click();
-    await page.getByRole("heading", { name: "Organisations" }).waitFor();
+    await page.getByRole("heading", { name: "Organisations", exact: true }).waitFor();
     await close(page);
   },
 };

@@ -209,7 +209,7 @@ mod tests {
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
         // `apikey s3` is a command of the S3 API.
-        assert_eq!(leaves, 62);
+        assert_eq!(leaves, 66);
     }
 
     #[test]

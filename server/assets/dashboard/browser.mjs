@@ -435,7 +435,7 @@ export class Browser {
       if (this.isClosed) return;
       if (isFolder) menus.folderMenu(this, at);
       else menus.selectionMenu(this, at);
-    }, "Reload");
+    });
   }
 
   /** Opens the menu of a row, which becomes the selection unless it is a part of it. @param {number} index @param {any} at */
@@ -484,31 +484,20 @@ export class Browser {
     if (keys.length > 0) copyLinks(this.bucket, keys);
   }
 
-  /** Shows the description of the only selected file. */
-  infoOfTarget() {
-    const targets = this.targets();
-    if (targets.length === 1 && !targets[0].isFolder) this.info(targets[0].key);
-  }
-
-  /** Shows the description of a file. @param {string} key */
-  info(key) {
-    return this.withModule(() => import("./info.mjs"), ({ info }) => info(this.bucket, key, { mayEdit: this.may("upload"), mayShare: this.may("presign"), changed: () => this.reload() }));
+  /** Shows the description of a file. @param {string} [key] */
+  info(key = this.files()[0]?.key) {
+    if (key) this.withModule(() => import("./info.mjs"), ({ info }) => info(this, key));
   }
 
   share() {
     const keys = this.targets().map((it) => it.key);
     if (keys.length === 0 || !this.may("presign")) return;
-    this.withModule(() => import("./share.mjs"), ({ share }) => share(this.bucket, keys, this.facts?.access === "public"), "Share");
+    this.withModule(() => import("./share.mjs"), ({ share }) => share(this.bucket, keys, this.facts?.access === "public"));
   }
 
   /** Requests files into a folder. @param {string} folder */
-  async request(folder) {
-    try {
-      const { request } = await bring(() => import("./share.mjs"));
-      request(this.bucket, folder);
-    } catch (error) {
-      complain(error, "Request files");
-    }
+  request(folder) {
+    return this.withModule(() => import("./share.mjs"), ({ request }) => request(this.bucket, folder));
   }
 
   copyForms() {
@@ -563,13 +552,13 @@ export class Browser {
         done: (key) => this.moveInto(key, isCopy, targets),
       });
     } catch (error) {
-      complain(error, "Reload");
+      complain(error);
     }
   }
 
   /** Moves or copies entries into a folder. @param {string} key @param {boolean} isCopy @param {any[]} [targets] */
   moveInto(key, isCopy, targets = this.targets()) {
-    return this.withModule(() => import("./relocate.mjs"), ({ relocate }) => relocate(this.bucket, targets, key, isCopy, () => { if (!this.isClosed) this.afterChange(); }));
+    return this.withModule(() => import("./relocate.mjs"), ({ relocate }) => relocate(this.bucket, targets, key, isCopy, () => this.afterChange()));
   }
 
   /** The selection in words. @param {any[]} targets */
@@ -580,7 +569,7 @@ export class Browser {
   duplicate() {
     if (!this.may("upload")) return;
     const [targets, names] = [this.targets(), new Set(this.source.entries.map((/** @type {any} */ it) => it.key))];
-    return this.withModule(() => import("./relocate.mjs"), ({ duplicate }) => duplicate(this.bucket, targets, names, () => { if (!this.isClosed) this.afterChange(); }));
+    return this.withModule(() => import("./relocate.mjs"), ({ duplicate }) => duplicate(this.bucket, targets, names, () => this.afterChange()));
   }
 
   /** @param {string} key */
@@ -589,7 +578,7 @@ export class Browser {
   }
 
   importUrls() {
-    return this.withModule(() => import("./importing.mjs"), ({ importAddresses }) => importAddresses(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); }), "Reload");
+    return this.withModule(() => import("./importing.mjs"), ({ importAddresses }) => importAddresses(this.bucket, this.folder, () => this.changed()));
   }
 
   /** @param {any[]} [targets] */
@@ -606,7 +595,13 @@ export class Browser {
     }, () => this.reload());
   }
 
+  /** Shows a change that was made elsewhere. */
+  changed() {
+    if (!this.isClosed) this.reload();
+  }
+
   afterChange() {
+    if (this.isClosed) return;
     this.selection.clear();
     this.drawBar();
     this.reload();
@@ -618,7 +613,7 @@ export class Browser {
   }
 
   more() {
-    return this.withModule(() => import("./more.mjs"), ({ more }) => more(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); }), "Reload");
+    return this.withModule(() => import("./more.mjs"), ({ more }) => more(this.bucket, this.folder, () => this.changed()));
   }
 
   /**
@@ -786,7 +781,7 @@ export class Browser {
       case "f": this.copyForms(); return true;
       case "d": this.download(); return true;
       case "m": this.move(); return true;
-      case "i": this.infoOfTarget(); return true;
+      case "i": this.info(); return true;
       case "n": this.newFolder(); return true;
       case "g": this.turnView(); return true;
       case "r": this.reload(); return true;

@@ -19,13 +19,14 @@ const ROWS = 10;
 
 /**
  * Shows the description of a file.
- * @param {string} bucket @param {string} key
- * @param {{mayEdit: boolean, mayShare: boolean, changed: () => any}} options
+ * @param {import("./browser.mjs").Browser} view @param {string} key
  */
-export function info(bucket, key, { mayEdit, mayShare, changed }) {
+export function info(view, key) {
+  const { bucket } = view;
+  const [mayEdit, mayShare] = [view.may("upload"), view.may("presign")];
   const reload = () => {
     all.load();
-    changed();
+    view.changed();
   };
   const all = part(async () => {
     const [object, earlier, shared] = await Promise.all([

@@ -5,14 +5,20 @@ import { make } from "./dom.mjs";
 import { note } from "./live.mjs";
 import { editBucket } from "./manage.mjs";
 import { askFirst, badge, button, nothing, table, tick } from "./parts.mjs";
-import { duration, moment } from "./text.mjs";
+import { count, moment } from "./text.mjs";
 
 /** Units of an age in seconds. @type {[string, string][]} */
 const UNITS = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
 const DAY = 86400;
 
+/** The largest unit of an age that is exact. @param {number} seconds */
+const unitOf = (seconds) => UNITS.findLast(([unit]) => seconds % Number(unit) === 0) ?? ["1", "seconds"];
 /** When files expire by a rule. @param {any} rule */
-const when = (rule) => (rule.expireAt ? `At ${moment(rule.expireAt)}` : `After ${duration(rule.expireAfterSeconds)}`);
+function when(rule) {
+  if (rule.expireAt) return `At ${moment(rule.expireAt)}`;
+  const [unit, name] = unitOf(rule.expireAfterSeconds);
+  return `After ${count(rule.expireAfterSeconds / Number(unit), name.slice(0, -1))}`;
+}
 /** @param {any} rule */
 const where = (rule) => (rule.prefix === "" ? "Whole bucket" : rule.prefix);
 
@@ -44,12 +50,12 @@ export function lifecycleRules(bucket, mayChange, saved) {
  */
 function edit(bucket, rule, others, save) {
   const seconds = rule?.expireAfterSeconds ?? 7 * DAY;
-  const unit = UNITS.findLast(([unit]) => seconds % Number(unit) === 0)?.[0] ?? "60";
+  const [unit] = unitOf(seconds);
   ask(rule ? "Edit expiry rule" : "Add expiry rule", [
     field("Prefix", { name: "prefix", value: rule?.prefix ?? "", maxlength: 1024, placeholder: "tmp/", spellcheck: "false", autocapitalize: "none" }, "Files whose paths begin with it. Empty: the whole bucket."),
     make("div", { class: "pair" },
       field("Delete after", { name: "age", type: "number", min: 1, step: 1, required: true, value: seconds / Number(unit) }, "Counted from the last modification."),
-      choice("Unit", { name: "unit" }, UNITS, unit)),
+      choice("Unit", { name: "unit" }, unit === "1" ? [["1", "seconds"], ...UNITS] : UNITS, unit)),
     tick("Enabled", { name: "enabled", checked: rule?.enabled ?? true }, "Files that are older already are deleted within a minute."),
   ], rule ? "Save" : "Add rule", async (values) => {
     const prefix = values.prefix.trim();

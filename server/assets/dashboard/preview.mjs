@@ -47,7 +47,6 @@ export class Preview {
     this.zoomLabel = make("button", { type: "button", class: "bare wide", title: "Fit or actual size (0)", click: () => this.zoom(this.scale === 0 ? 1 : 0) });
     this.zoomTools = make("span", { class: "zoom", hidden: true },
       press("Zoom out (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Zoom in (+)", "plus", () => this.zoomBy(1.5)));
-    this.infoTool = press("Info (i)", "info", () => this.around.info(this.key));
     this.playTool = press("Transform (p)", "sliders", () => this.play());
     this.fileTools = [
       press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => chooseForm(this.bucket, [this.key])),
@@ -57,7 +56,7 @@ export class Preview {
     this.next = press("Next (→)", "right", () => this.step(1), { class: "bare adjacent next" });
     this.dialog = make("dialog", { class: "preview", "aria-labelledby": "preview-title" },
       make("header", null, make("div", { class: "about" }, this.title, this.facts), this.zoomTools,
-        make("span", { class: "tools" }, this.playTool, this.infoTool, this.fileTools,
+        make("span", { class: "tools" }, this.playTool, press("Info (i)", "info", () => this.around.info(this.key)), this.fileTools,
           press("Close (Esc)", "close", () => this.dialog.close()))),
       this.before, this.stage, this.next);
     this.dialog.addEventListener("close", () => this.ended());

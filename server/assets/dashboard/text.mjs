@@ -52,7 +52,5 @@ export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "";
   if (seconds < 60) return `${Math.max(1, Math.round(seconds))} s`;
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
-  if (seconds >= 86_400 && seconds % 86_400 === 0) return count(seconds / 86_400, "day");
-  const minutes = Math.round((seconds % 3600) / 60);
-  return `${Math.floor(seconds / 3600)} h${minutes === 0 ? "" : ` ${minutes} min`}`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
 }

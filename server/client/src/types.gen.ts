@@ -62,7 +62,7 @@ export interface Schemas {
     /** Human-readable message. */
     message: string;
     /** Machine-readable error code. */
-    code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_ended" | "link_expired" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password" | "zip_too_large";
+    code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_ended" | "link_expired" | "link_full" | "link_locked" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password" | "zip_too_large";
     /** HTTP status code. */
     status: number;
     /** Request id, as in `X-Request-Id` and in the server log. */
@@ -139,6 +139,8 @@ export interface Schemas {
     apiKeys: Array<Schemas["ApiKeyView"]>;
     nextCursor: string | null;
   };
+  /** Whether the page asks for the name of the person who uploads. */
+  AskName: "no" | "optional" | "required";
   /** Audit log entry. */
   AuditEntryView: {
     id: string;
@@ -510,6 +512,8 @@ export interface Schemas {
     expireAt?: string | null;
     enabled?: boolean;
   };
+  /** Kind of a link. */
+  LinkKind: "download" | "upload";
   /** Presentation of the files. */
   LinkLayout: "auto" | "gallery" | "list";
   /** One shared link. */
@@ -523,7 +527,7 @@ export interface Schemas {
     title?: string;
     message?: string;
     layout?: Schemas["LinkLayout"];
-    /** Whether everything may be downloaded as a zip archive; default `true`. */
+    /** Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout` and `downloadsMax`. */
     zip?: boolean;
     /** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
     expiresIn?: number | null;
@@ -533,6 +537,16 @@ export interface Schemas {
     password?: string | null;
     /** Maximum number of downloads, 1 to 1,000,000; `null` for no maximum. */
     downloadsMax?: number | null;
+    /** Maximum number of uploaded files, 1 to 10,000; default 100. */
+    filesMax?: number;
+    /** Maximum bytes of an uploaded file, at most the limit of the bucket; `null` for that limit. */
+    fileBytesMax?: number | null;
+    /** Maximum bytes of all uploaded files together; default 10,000,000,000. */
+    bytesMax?: number;
+    /** Media types that may be uploaded, such as `image/png` or `image/*`, all of them accepted by the bucket; empty for the types of the bucket. */
+    allowedTypes?: Array<string>;
+    /** Whether the page asks for the name of the person who uploads. */
+    askName?: Schemas["AskName"];
   };
   /** State of a link, apart from the rights of its creator. */
   LinkState: "active" | "expired" | "used_up" | "ended" | "blocked";
@@ -541,6 +555,7 @@ export interface Schemas {
     id: string;
     /** URL of the page, which is secret. */
     url: string;
+    kind: Schemas["LinkKind"];
     bucketName: string;
     paths: Array<string>;
     title: string;
@@ -552,6 +567,19 @@ export interface Schemas {
     downloadsMax?: number | null;
     /** Number of downloads of a file or archive. */
     downloadCount: number;
+    /** Maximum number of uploaded files; `null` for a download link, like the other limits of uploads. */
+    filesMax?: number | null;
+    /** Maximum bytes of an uploaded file, if it is less than that of the bucket. */
+    fileBytesMax?: number | null;
+    /** Maximum bytes of all uploaded files together. */
+    bytesMax?: number | null;
+    /** Media types that may be uploaded; empty for the types of the bucket. */
+    allowedTypes?: Array<string> | null;
+    askName?: Schemas["AskName"] | null;
+    /** Number of uploaded files. */
+    uploadedFiles: number;
+    /** Bytes of the uploaded files. */
+    uploadedBytes: number;
     state: Schemas["LinkState"];
     /** Name of the account that created the link. */
     createdBy: string;
@@ -660,7 +688,7 @@ export interface Schemas {
     title?: string;
     message?: string;
     layout?: Schemas["LinkLayout"];
-    /** Whether everything may be downloaded as a zip archive; default `true`. */
+    /** Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout` and `downloadsMax`. */
     zip?: boolean;
     /** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
     expiresIn?: number | null;
@@ -670,8 +698,20 @@ export interface Schemas {
     password?: string | null;
     /** Maximum number of downloads, 1 to 1,000,000; `null` for no maximum. */
     downloadsMax?: number | null;
+    /** Maximum number of uploaded files, 1 to 10,000; default 100. */
+    filesMax?: number;
+    /** Maximum bytes of an uploaded file, at most the limit of the bucket; `null` for that limit. */
+    fileBytesMax?: number | null;
+    /** Maximum bytes of all uploaded files together; default 10,000,000,000. */
+    bytesMax?: number;
+    /** Media types that may be uploaded, such as `image/png` or `image/*`, all of them accepted by the bucket; empty for the types of the bucket. */
+    allowedTypes?: Array<string>;
+    /** Whether the page asks for the name of the person who uploads. */
+    askName?: Schemas["AskName"];
   } & {
-    /** Files, and folders, which end in `/`; an empty path is the whole bucket. Fixed after creation. */
+    /** Kind of the link; fixed after creation. */
+    kind?: Schemas["LinkKind"];
+    /** Files, and folders, which end in `/`; an empty path is the whole bucket. Exactly one folder for an upload link. Fixed after creation. */
     paths: Array<string>;
   };
   /** Deleted or replaced version of a file. */
@@ -1632,6 +1672,8 @@ export interface Paths {
         bucketName: string;
       };
       query?: {
+        /** Only links of this kind. */
+        kind?: Schemas["LinkKind"];
         /** Only links in this state. */
         state?: Schemas["LinkState"];
         /** Only links that include this file. */
@@ -1643,7 +1685,7 @@ export interface Paths {
       };
       output: Schemas["LinksReply"];
     };
-    /** Creates a link to a page with files and folders. */
+    /** Creates a link to a page with files and folders, or to one that requests files. */
     POST: {
       path: {
         /** Bucket name. */
@@ -1657,6 +1699,8 @@ export interface Paths {
     /** Lists the caller's shared links of all buckets, newest first. */
     GET: {
       query?: {
+        /** Only links of this kind. */
+        kind?: Schemas["LinkKind"];
         /** Only links in this state. */
         state?: Schemas["LinkState"];
         /** Entries per page. */
