@@ -206,7 +206,7 @@ export const tests = {
     assert.equal(await page.getByRole("button", { name: "Upload", exact: true }).isVisible(), false);
     await row(page, "read me.txt").click({ button: "right", position: { x: 300, y: 15 } });
     await menu(page).waitFor();
-    assert.deepEqual((await page.getByRole("menuitem").allTextContents()).map((it) => it.slice(0, 6)), ["Open↵", "Copy l", "Copy a", "Downlo"]);
+    assert.deepEqual((await page.getByRole("menuitem").allTextContents()).map((it) => it.slice(0, 6)), ["Open↵", "Copy l", "Copy a", "Downlo", "Infoi"]);
     await close(page);
   },
 

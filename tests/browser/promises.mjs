@@ -14,7 +14,7 @@ const DRAW_MS_MAX = 50;
 
 /** Codes whose message names the invalid input, or that no page can cause. */
 const SAID_ENOUGH = [
-  "bad_form", "bad_header", "bad_json", "bad_parameter", "bad_path", "bad_request", "head_too_large", "internal", "method_not_allowed", "no_file", "not_found",
+  "bad_form", "bad_header", "bad_json", "bad_parameter", "bad_path", "bad_request", "head_too_large", "internal", "link_full", "link_locked", "method_not_allowed", "no_file", "not_found",
   "range_not_satisfiable", "tls_required", "tus_version", "unsupported_media_type", "uri_too_long", "wrong_metrics_token",
 ];
 

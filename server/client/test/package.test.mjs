@@ -114,7 +114,7 @@ test("examples of the README run in Node", async (context) => {
     writeFileSync(file, text.replaceAll(EXAMPLE_URL, base));
     modules.push({ text, exported: await import(pathToFileURL(file)) });
   }
-  assert.equal(modules.length, 10);
+  assert.equal(modules.length, 11);
   const of = (word) => modules.find((it) => it.text.includes(word)).exported;
   assert.match(await (await of("uploadToken").POST()).text(), /\/api\/presigned-url\//);
   assert.equal(of("/next").default({ src: "a.png", width: 1 }), `${base}/pics/a.png?width=1&format=auto`);

@@ -58,9 +58,7 @@ pub const ZIP_DOWNLOAD_LIFETIME: Duration = Duration::from_secs(5 * 60);
 pub const ZIP_DOWNLOADS_PER_ACCOUNT_MAX: usize = 16;
 /// Maximum memory of all prepared zip archives.
 pub const ZIP_DOWNLOADS_BYTES_MAX: usize = 32 * MIB as usize;
-/// Minimum, maximum and default lifetime of a shared link.
-pub const LINK_SECONDS_MIN: u64 = 60;
-pub const LINK_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
+/// Default lifetime of a shared link.
 pub const LINK_SECONDS_DEFAULT: u64 = 7 * 24 * 60 * 60;
 /// Maximum characters of the name that a person who uploads to a link gives.
 pub const LINK_NAME_CHARS_MAX: usize = 100;

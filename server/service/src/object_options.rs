@@ -130,6 +130,24 @@ pub fn expiry_time(
     }
 }
 
+/// Returns the change of an expiry time that a lifetime or a time in a body determines; `Some(None)` removes it.
+pub fn expiry_change(
+    now_ms: u64,
+    expires_in: Option<Option<u64>>,
+    expires_at: Option<Option<String>>,
+) -> Result<Option<Option<u64>>, ApiError> {
+    match (expires_in, expires_at) {
+        (Some(None), None) | (None, Some(None)) => Ok(Some(None)),
+        (Some(_), Some(_)) => {
+            Err(ApiError::bad_parameter("expiresAt", "cannot be combined with \"expiresIn\""))
+        }
+        (seconds, text) => {
+            let at_ms = expiry_time(now_ms, seconds.flatten(), text.flatten().as_deref())?;
+            Ok(at_ms.map(Some))
+        }
+    }
+}
+
 /// Parses user metadata: a JSON object with text values.
 fn parse_metadata(json: &[u8]) -> Result<UserMetadata, ApiError> {
     let metadata = serde_json::from_slice(json).map_err(|_| {

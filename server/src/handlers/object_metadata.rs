@@ -22,7 +22,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::attribute_change::{NewAttributes, change_attributes_of};
 use service::auth::Caller;
-use service::object_options::{ObjectOptions, UserMetadata, expiry_time};
+use service::object_options::{ObjectOptions, UserMetadata, expiry_change};
 use service::parameters::BucketNameParameter;
 use service::replies::Success;
 use service::request_context::Path;
@@ -225,18 +225,12 @@ async fn current(app: &AppState, bucket: &Bucket, name: &ObjectName) -> Result<O
 }
 
 fn options_of(settings: ObjectSettings, now_ms: u64) -> Result<ObjectOptions, ApiError> {
-    let expires_ms = match (settings.expires_in, settings.expires_at) {
-        (Some(None), None) | (None, Some(None)) => Some(None),
-        (seconds, text) => {
-            expiry_time(now_ms, seconds.flatten(), text.flatten().as_deref())?.map(Some)
-        }
-    };
     let options = ObjectOptions {
         content_type: settings.content_type,
         cache_control: settings.cache_control,
         content_disposition: settings.content_disposition,
         metadata: settings.metadata,
-        expires_ms,
+        expires_ms: expiry_change(now_ms, settings.expires_in, settings.expires_at)?,
     };
     options.check()?;
     Ok(options)

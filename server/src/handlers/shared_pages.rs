@@ -135,7 +135,8 @@ async fn page_of(
     if let Some(key) = requested.or(only_file.clone()) {
         let name = open.name_of(key)?;
         let found = app.store.get(&name).map_err(ApiError::from)?;
-        let file = found.ok_or(Notice::FileNotFound)?;
+        let is_current = |it: &Object| !open.bucket.is_expired(it, || app.clock.unix_ms());
+        let file = found.filter(is_current).ok_or(Notice::FileNotFound)?;
         let title = match only_file.is_some() && !open.link.title.is_empty() {
             true => open.link.title.clone(),
             false => name.key.file_name().to_owned(),
@@ -498,16 +499,21 @@ impl OpenLink {
         folder: Option<&str>,
         after: Option<String>,
     ) -> Result<Entries, Refusal> {
-        let (store, bucket) = (app.store.clone(), self.bucket.name.clone());
+        let (store, bucket) = (app.store.clone(), self.bucket.clone());
         let places = self.link.places();
         let folder = match (folder, &places[..]) {
             (Some(folder), _) => Some(self.folder_within(folder)?),
             (None, [PathInBucket::Folder(only)]) => Some(only.clone()),
             (None, _) => None,
         };
-        let entries = blocking(move || match folder {
-            Some(folder) => folder_entries(&store, &bucket, &folder, after.as_deref()),
-            None => named_entries(&store, &bucket, places),
+        let now_ms = app.clock.unix_ms();
+        let entries = blocking(move || {
+            let mut entries = match folder {
+                Some(folder) => folder_entries(&store, &bucket.name, &folder, after.as_deref()),
+                None => named_entries(&store, &bucket.name, places),
+            }?;
+            entries.files.retain(|file| !bucket.is_expired(file, || now_ms));
+            Ok::<_, ApiError>(entries)
         });
         Ok(entries.await?)
     }

@@ -8,11 +8,10 @@ use catalog::{
     AllowedTypes, AskName, Bucket, LinkKind, LinkLayout, Password, SharedLinkChange, UploadRules,
     UploadRulesChange,
 };
-use jiff::Timestamp;
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
 use serde::{Deserialize, Serialize};
-use service::limits::{LINK_SECONDS_MAX, LINK_SECONDS_MIN};
+use service::object_options::expiry_change;
 use utoipa::ToSchema;
 
 use super::settings::present_field;
@@ -121,7 +120,7 @@ pub fn link_change(
     settings: LinkSettings,
 ) -> Result<(SharedLinkChange, Option<Option<Password>>), ApiError> {
     check_kind(kind, &settings)?;
-    let expires_ms = parse_expiry(now_ms, settings.expires_in, settings.expires_at)?;
+    let expires_ms = expiry_change(now_ms, settings.expires_in, settings.expires_at)?;
     let downloads = 1..=LINK_DOWNLOADS_MAX;
     if settings.downloads_max.flatten().is_some_and(|max| !downloads.contains(&max)) {
         return Err(ApiError::bad_parameter("downloadsMax", "must be from 1 to 1000000, or null"));
@@ -229,31 +228,4 @@ fn parse_text(
         return Err(ApiError::bad_parameter(name, &must));
     }
     Ok(Some(text.trim().to_owned()))
-}
-
-fn parse_expiry(
-    now_ms: u64,
-    expires_in: Option<Option<u64>>,
-    expires_at: Option<Option<String>>,
-) -> Result<Option<Option<u64>>, ApiError> {
-    let must = format!("must be {LINK_SECONDS_MIN} to {LINK_SECONDS_MAX} seconds from now");
-    let lifetime_ms = 1_000 * LINK_SECONDS_MIN..=1_000 * LINK_SECONDS_MAX;
-    match (expires_in, expires_at) {
-        (Some(_), Some(_)) => {
-            Err(ApiError::bad_parameter("expiresAt", "cannot be combined with \"expiresIn\""))
-        }
-        (Some(None), None) | (None, Some(None)) => Ok(Some(None)),
-        (None, None) => Ok(None),
-        (Some(Some(seconds)), None) => match seconds.checked_mul(1_000) {
-            Some(ms) if lifetime_ms.contains(&ms) => Ok(Some(Some(now_ms.saturating_add(ms)))),
-            _ => Err(ApiError::bad_parameter("expiresIn", &must)),
-        },
-        (None, Some(Some(text))) => {
-            let time = text.parse::<Timestamp>().ok();
-            let at_ms = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
-            let in_range = |at_ms: &u64| lifetime_ms.contains(&at_ms.saturating_sub(now_ms));
-            let refuse = || ApiError::bad_parameter("expiresAt", &must);
-            at_ms.filter(in_range).map(|at_ms| Some(Some(at_ms))).ok_or_else(refuse)
-        }
-    }
 }
