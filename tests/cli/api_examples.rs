@@ -12,7 +12,7 @@ use serde_json::Value;
 use tests::{DataFolder, ServerProcess};
 
 const DOCUMENT: &str = include_str!("../../server/API.md");
-const CAT: &[u8] = include_bytes!("../fixtures/jpeg/420.jpg");
+const CAT: &[u8] = include_bytes!("../fixtures/jpeg/exif.jpg");
 
 /// A section with examples.
 struct Section {
@@ -77,7 +77,7 @@ const SECTIONS: &[Section] = &[
     Section {
         absent: &["expireAt", "file_not_found"],
         like: &["Upload", "Buckets"],
-        ..section("Expiry", &[200, 200])
+        ..section("Expiry", &[200; 3])
     },
     section("Moves and copies", &[200; 3]),
     // Values, not names.

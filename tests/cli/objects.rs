@@ -284,7 +284,7 @@ fn lifecycle_rules_are_listed_set_and_deleted() {
         let set = folder.done(&["lifecycle", "set", "photos", "tmp/", "--after", "90m"]).stdout;
         assert_eq!(
             set,
-            "PREFIX  EXPIRES     ENABLED\n        after 365d  yes\ntmp/    after 90m   yes\n"
+            "PREFIX  EXPIRES     ENABLED\n-       after 365d  yes\ntmp/    after 90m   yes\n"
         );
         folder
             .run(&["lifecycle", "set", "photos", "tmp/", "--after", "30s"])
