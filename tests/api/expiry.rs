@@ -222,3 +222,25 @@ async fn tokens_and_presigned_urls_accept_an_expiry() {
     world.clock.advance(60_000);
     assert!(client.list_keys("in/").await.is_empty());
 }
+
+#[tokio::test]
+async fn expiry_of_one_bucket_does_not_wait_for_another() {
+    let (world, client) = World::with_bucket(9);
+    world.bucket("ann", "full", server::management::BucketSettings::default());
+    let rules = json!({"lifecycle": [{"id": "all", "expireAfterSeconds": 60}]});
+    for bucket in ["full", "photos"] {
+        client.patch_json(&format!("/api/buckets/{bucket}"), rules.clone()).await.check_done();
+        client.put(&format!("/{bucket}/?expiresIn=60"), "a.txt", b"a").await;
+    }
+    // A version is kept by a copy, for which the disk has no room.
+    let state = Some(catalog::versions::VersioningState::Enabled);
+    let change = catalog::BucketChange { versioning: state, ..Default::default() };
+    world.state.catalog.buckets().edit(&BucketName::parse("full").unwrap(), change).unwrap();
+    world.clock.advance(60_000);
+    world.disk.set_free_bytes(0);
+    world.clock.advance(engine::limits::FREE_SPACE_POLL_MS);
+    let error = sweep(&world).run().await.unwrap_err();
+    assert_eq!(error.code(), "no_space", "{}", error.message());
+    let left = |bucket| world.store.bucket_usage(&BucketName::parse(bucket).unwrap()).unwrap();
+    assert_eq!((left("full").objects, left("photos").objects), (1, 0));
+}

@@ -29,7 +29,7 @@ pub struct ScheduledExpiry {
 }
 
 /// Adds the schedule of the objects that a batch puts and that have an expiry time.
-pub(crate) fn schedule(batch: Batch) -> Batch {
+pub fn schedule(batch: Batch) -> Batch {
     let mut expiring: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (name, attributes) in batch.put_attributes() {
         // Noncurrent versions do not expire.

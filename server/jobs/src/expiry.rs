@@ -59,11 +59,12 @@ impl ExpirySweep {
         Self { context, scans, unrecorded, recorded_ms: 0 }
     }
 
-    /// Deletes the objects that have expired.
+    /// Deletes the objects that have expired. The first error is returned after all buckets.
     pub async fn run(&mut self) -> Result<(), ApiError> {
-        self.delete_scheduled().await?;
-        self.delete_by_rules().await?;
-        self.record().await
+        let scheduled = self.delete_scheduled().await;
+        let by_rules = self.delete_by_rules().await;
+        self.record().await?;
+        scheduled.and(by_rules)
     }
 
     /// Deletes expired versions of a bucket; returns false if one of them was replaced concurrently, and nothing was

@@ -23,18 +23,25 @@ impl ExpirySweep {
             if due.is_empty() {
                 return Ok(());
             }
-            let mut done = Batch::new();
+            let (mut done, mut failed, mut is_complete) = (Batch::new(), Ok(()), true);
             for entry in due {
                 if self.context.is_draining() {
                     return Ok(());
                 }
-                if !self.delete_entry(&entry).await? {
+                match self.delete_entry(&entry).await {
+                    Ok(true) => done = done.delete_fact(entry.fact),
                     // Replaced concurrently: looked up again by the next sweep.
-                    return Ok(());
+                    Ok(false) => is_complete = false,
+                    Err(error) => failed = failed.and(Err(error)),
                 }
-                done = done.delete_fact(entry.fact);
             }
-            commit(&self.context.store, done).await?;
+            if !done.is_empty() {
+                commit(&self.context.store, done).await?;
+            }
+            failed?;
+            if !is_complete {
+                return Ok(());
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use catalog::{Bucket, Expiration, LifecycleRule};
+use engine::limits::LIST_PAGE_MAX;
 use engine::{BucketName, Object, ObjectKey, ObjectName};
 use protocol::error::ApiError;
 use usage::task::blocking;
@@ -71,16 +72,17 @@ impl ExpirySweep {
         let ruled: Vec<_> =
             buckets.into_iter().filter(|bucket| !bucket.lifecycle.is_empty()).collect();
         self.scans.retain(|name, _| ruled.iter().any(|bucket| bucket.name == *name));
+        let mut failed = Ok(());
         for bucket in ruled {
             let now_ms = self.context.clock.unix_ms();
             let scan = self.scans.get(&bucket.name);
-            if scan.is_some_and(|scan| scan.is_current(&bucket, now_ms)) {
-                self.delete_upcoming(&bucket).await?;
-            } else {
-                self.scan(&bucket).await?;
-            }
+            let deleted = match scan.is_some_and(|scan| scan.is_current(&bucket, now_ms)) {
+                true => self.delete_upcoming(&bucket).await,
+                false => self.scan(&bucket).await,
+            };
+            failed = failed.and(deleted);
         }
-        Ok(())
+        failed
     }
 
     /// Deletes the remembered objects that have expired since.
@@ -120,8 +122,7 @@ impl ExpirySweep {
             loop {
                 let (store, of, prefix) =
                     (self.context.store.clone(), bucket.name.clone(), prefix.clone());
-                let list =
-                    move || store.list_keys(&of, &prefix, after.as_deref(), DELETE_FILES_MAX);
+                let list = move || store.list_keys(&of, &prefix, after.as_deref(), LIST_PAGE_MAX);
                 let page = blocking(list).await?;
                 after = page.objects.last().map(|object| object.name().key.to_string());
                 for object in &page.objects {
@@ -160,24 +161,16 @@ impl ExpirySweep {
             }
         }
         for (rule, objects) in by_rule {
-            for object in self.unless_changed(bucket, rule.clone(), objects).await? {
-                self.delete(bucket, rule.clone(), vec![object]).await?;
+            for objects in objects.chunks(DELETE_FILES_MAX) {
+                if self.delete(bucket, rule.clone(), objects.to_vec()).await? {
+                    continue;
+                }
+                for object in objects {
+                    self.delete(bucket, rule.clone(), vec![object.clone()]).await?;
+                }
             }
         }
         Ok(())
-    }
-
-    /// Deletes objects together; returns them if one of them was replaced concurrently.
-    async fn unless_changed(
-        &mut self,
-        bucket: &Arc<Bucket>,
-        rule: Option<String>,
-        objects: Vec<Object>,
-    ) -> Result<Vec<Object>, ApiError> {
-        match self.delete(bucket, rule, objects.clone()).await? {
-            true => Ok(Vec::new()),
-            false => Ok(objects),
-        }
     }
 }
 

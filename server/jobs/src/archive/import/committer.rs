@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use catalog::Catalog;
+use catalog::expiry::schedule;
 use catalog::versions::{Absent, retain_replaced_versions};
 use engine::{
     Batch, Conflict, Error, Etag, FactName, ObjectName, Precondition, PutOptions, StagedBody, Store,
@@ -144,7 +145,7 @@ impl<'a> ImportCommitter<'a> {
         self.in_flight += 1;
         self.in_flight_bytes += file.staged.bytes();
         let settle = self.settle.clone();
-        self.store.submit(batch, move |outcome| {
+        self.store.submit(schedule(batch), move |outcome| {
             // The receiver is dropped only after all pending files are settled.
             let _ = settle.send(CommittedFile { file, doing, outcome: outcome.map(drop) });
         });
