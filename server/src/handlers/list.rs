@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catalog::Scope;
 use catalog::object_attributes::last_modified_ms;
 use engine::listing::{KeyGroupPage, KeyGrouping};
-use engine::{BucketName, FolderKey, Object, Store};
+use engine::{BucketName, FolderKey, Store};
 use protocol::error::ApiError;
 use protocol::object_path::{normalize, parse_bucket_name};
 use protocol::paging::{folder_cursor_text, parse_folder_cursor};
@@ -89,7 +89,7 @@ pub async fn list(
         Some(cursor) => Some(listing.open_cursor(cursor)?),
         None => start_after.clone(),
     };
-    let page = match keys_max {
+    let mut page = match keys_max {
         // No page can follow an empty one.
         0 => KeyGroupPage::default(),
         _ => {
@@ -97,9 +97,8 @@ pub async fn list(
             blocking(move || listing.page(&store, after.as_deref(), keys_max)).await?
         }
     };
-    let is_expired = |object: &&Object| bucket.is_expired(object, || app.clock.unix_ms());
-    let current = page.objects.iter().filter(|object| !is_expired(object));
-    let contents = current.map(|object| ListedObject {
+    page.objects.retain(|object| !bucket.is_expired(object, || app.clock.unix_ms()));
+    let contents = page.objects.iter().map(|object| ListedObject {
         key: object.name().key.to_string(),
         last_modified: iso_time(last_modified_ms(object)),
         etag: format!("\"{}\"", object.etag()),
