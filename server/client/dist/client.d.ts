@@ -2171,6 +2171,14 @@ declare class Connection {
 type Duration = number | `${number}${"s" | "m" | "h" | "d"}`;
 /** Returns a duration in whole seconds. @throws TypeError for other texts. */
 declare function secondsOf(duration: Duration | undefined): number | undefined;
+/** Returns settings with a lifetime and a time as the server accepts them; absent fields stay absent. */
+declare function withTimes<T extends {
+	expiresIn?: Duration | null;
+	expiresAt?: Date | string | null;
+}>(settings: T): Omit<T, "expiresIn" | "expiresAt"> & {
+	expiresIn?: number | null;
+	expiresAt?: string | null;
+};
 /** Returns a time as the server accepts it. */
 declare function timeOf<T extends string | null | undefined>(time: Date | T): string | T;
 type Link = Schemas["LinkView"];

@@ -9,6 +9,14 @@ function secondsOf(duration) {
 	}
 	return Math.round(seconds);
 }
+function withTimes(settings) {
+	const { expiresIn, expiresAt, ...rest } = settings;
+	return {
+		...rest,
+		...(expiresIn !== undefined && { expiresIn: expiresIn === null ? null : secondsOf(expiresIn) }),
+		...(expiresAt !== undefined && { expiresAt: timeOf(expiresAt) }),
+	};
+}
 function timeOf(time) {
 	return time instanceof Date ? time.toISOString() : time;
 }
@@ -163,13 +171,6 @@ class BucketLinks {
 			cursor = page.nextCursor ?? undefined;
 		} while (cursor !== undefined);
 	}
-}
-function withTimes({ expiresIn, expiresAt, ...rest }) {
-	return {
-		...rest,
-		...(expiresIn !== undefined && { expiresIn: expiresIn === null ? null : secondsOf(expiresIn) }),
-		...(expiresAt !== undefined && { expiresAt: expiresAt instanceof Date ? expiresAt.toISOString() : expiresAt }),
-	};
 }
 async function sourceOf(body, name) {
 	const { name: ownName } = body;
@@ -430,10 +431,7 @@ class Bucket {
 		return (await requestApi(this.#connection, "GET", "/api/buckets/{bucketName}/object", input)).object;
 	}
 	async edit(path, change, { signal } = {}) {
-		const { expiresIn, expiresAt, ...rest } = change;
-		const seconds = expiresIn === null ? null : secondsOf(expiresIn);
-		const body = { ...rest, expiresIn: seconds, expiresAt: timeOf(expiresAt) };
-		const input = { path: { bucketName: this.name }, query: { path }, body, signal };
+		const input = { path: { bucketName: this.name }, query: { path }, body: withTimes(change), signal };
 		return (await requestApi(this.#connection, "PATCH", "/api/buckets/{bucketName}/object", input)).object;
 	}
 	move(from, to, options = {}) {

@@ -3,7 +3,7 @@
 // Guarantees: names of any characters are passed unchanged. Non-goals: settings of the account, which `request` covers.
 
 import type { Call, Connection } from "./connection.ts";
-import { secondsOf, timeOf } from "./durations.ts";
+import { secondsOf, withTimes } from "./durations.ts";
 import type { Duration } from "./durations.ts";
 import { TrugError } from "./errors.ts";
 import { inLanes } from "./lanes.ts";
@@ -173,10 +173,7 @@ export class Bucket {
 
   /** Changes type, headers, metadata or expiry of a file. Content, ETag and times stay. */
   async edit(path: string, change: ObjectChange, { signal }: Call = {}): Promise<ObjectInfo> {
-    const { expiresIn, expiresAt, ...rest } = change;
-    const seconds = expiresIn === null ? null : secondsOf(expiresIn);
-    const body = { ...rest, expiresIn: seconds, expiresAt: timeOf(expiresAt) };
-    const input = { path: { bucketName: this.name }, query: { path }, body, signal };
+    const input = { path: { bucketName: this.name }, query: { path }, body: withTimes(change), signal };
     return (await requestApi(this.#connection, "PATCH", "/api/buckets/{bucketName}/object", input)).object;
   }
 

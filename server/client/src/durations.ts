@@ -18,6 +18,18 @@ export function secondsOf(duration: Duration | undefined): number | undefined {
   return Math.round(seconds);
 }
 
+/** Returns settings with a lifetime and a time as the server accepts them; absent fields stay absent. */
+export function withTimes<T extends { expiresIn?: Duration | null; expiresAt?: Date | string | null }>(
+  settings: T,
+): Omit<T, "expiresIn" | "expiresAt"> & { expiresIn?: number | null; expiresAt?: string | null } {
+  const { expiresIn, expiresAt, ...rest } = settings;
+  return {
+    ...rest,
+    ...(expiresIn !== undefined && { expiresIn: expiresIn === null ? null : secondsOf(expiresIn) }),
+    ...(expiresAt !== undefined && { expiresAt: timeOf(expiresAt) }),
+  };
+}
+
 /** Returns a time as the server accepts it. */
 export function timeOf<T extends string | null | undefined>(time: Date | T): string | T {
   return time instanceof Date ? time.toISOString() : time;

@@ -3,7 +3,7 @@
 // Guarantees: times are accepted as `Date`, durations with units. Non-goals: the pages.
 
 import type { Call, Connection } from "./connection.ts";
-import { secondsOf } from "./durations.ts";
+import { withTimes } from "./durations.ts";
 import type { Duration } from "./durations.ts";
 import { requestApi } from "./request.ts";
 import type { Schemas } from "./types.gen.ts";
@@ -84,13 +84,4 @@ export class BucketLinks {
       cursor = page.nextCursor ?? undefined;
     } while (cursor !== undefined);
   }
-}
-
-/** Returns settings with times as the server reads them. */
-function withTimes({ expiresIn, expiresAt, ...rest }: LinkSettings): Schemas["LinkSettings"] {
-  return {
-    ...rest,
-    ...(expiresIn !== undefined && { expiresIn: expiresIn === null ? null : secondsOf(expiresIn) }),
-    ...(expiresAt !== undefined && { expiresAt: expiresAt instanceof Date ? expiresAt.toISOString() : expiresAt }),
-  };
 }
