@@ -32,7 +32,7 @@ static SEARCH_INDEX: LazyLock<StaticAsset> =
 
 /// Path of the page that is sent in place of one that does not exist.
 const MISSING: &str = "404";
-/// Path of the search index, beside the pages.
+/// Path of the search index, next to the pages.
 const SEARCH: &str = "search.json";
 
 /// All pages by their path below `/-/docs/`; the front page has an empty one.

@@ -133,7 +133,7 @@ impl ApiError {
 
     /// Returns 409 for a link that requests files, at one of its limits.
     pub fn link_full() -> Self {
-        let message = "The link accepts no more files or bytes than its limits";
+        let message = "The files exceed the limits of the link";
         Self::new(StatusCode::CONFLICT, "link_full", message)
     }
 
