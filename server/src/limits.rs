@@ -36,6 +36,8 @@ pub const TUS_SYNC_EVERY_BYTES: u64 = 64 * MIB;
 pub const WEBHOOK_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Interval of persisting usage counters, in minutes: the maximum that a crash loses.
 pub const USAGE_WRITE_INTERVAL_MINUTES: u64 = 10;
+/// Delay until changes of files are in the stored audit log: the maximum that a crash loses.
+pub const FILE_AUDIT_DELAY: Duration = Duration::from_secs(1);
 /// Default page size of the audit log.
 pub const AUDIT_PAGE_DEFAULT: usize = 100;
 /// Maximum page size of the audit log.

@@ -38,7 +38,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 
 pub use self::audit_view::{
-    ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit,
+    ActorView, AuditEntryView, AuditLog, AuditQuery, AuditView, AuditVisibility, audit,
 };
 pub use self::backup::BackedUpView;
 pub use self::compaction::{

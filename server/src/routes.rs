@@ -233,6 +233,7 @@ routes! { ROUTES documented as EndpointsDocument;
     Get "/api/jobs/{id}" Management Manage jobs::show;
     Delete "/api/jobs/{id}" Management Manage jobs::cancel;
     Get "/api/audit" Management Manage audit::show;
+    Get "/api/audit/files" Management Manage audit::show_files;
     Get "/api/storage" Management Manage storage::show;
     Get "/api/settings" Management Manage server_settings::show;
     Get "/api/recent-uploads" Management Manage recent_uploads::list;

@@ -35,6 +35,7 @@ impl BackgroundTasks {
         let catalog = state.catalog.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(keep_catalog(catalog.clone()));
+        tasks.spawn(write_file_audit(catalog.clone()));
         tasks.spawn(keep_presigned(catalog.clone()));
         tasks.spawn(tus::run_expiry_loop(state.clone()));
         tasks.spawn(run_sender(state.jobs.clone()));
@@ -60,15 +61,28 @@ impl BackgroundTasks {
         let catalog = self.catalog;
         let work = catalog.clone();
         let write = move || {
+            work.audit().write_file_changes()?;
             work.api_keys().write_uses()?;
             work.sessions().write_uses()?;
             work.shared_links().write_downloads()
         };
         if let Err(error) = blocking(write).await {
-            tracing::warn!(%error, "failed to persist last-used times and download counts");
+            tracing::warn!(%error, "failed to persist changes of files in the audit log, last-used times and download counts");
         }
         if let Err(error) = blocking(move || catalog.usage().write()).await {
             tracing::warn!(%error, "failed to persist usage counters");
+        }
+    }
+}
+
+/// Stores changes of files in the audit log, within a second.
+async fn write_file_audit(catalog: Catalog) {
+    loop {
+        catalog.audit().wait_for_file_change().await;
+        tokio::time::sleep(crate::limits::FILE_AUDIT_DELAY).await;
+        let work = catalog.clone();
+        if let Err(error) = blocking(move || work.audit().write_file_changes()).await {
+            tracing::warn!(%error, "failed to store changes of files in the audit log; will retry");
         }
     }
 }
@@ -145,6 +159,7 @@ async fn keep_catalog(catalog: Catalog) {
             work.shared_links().delete_old()?;
             work.sessions().sweep()?;
             work.audit().sweep()?;
+            work.audit().write_file_changes()?;
             work.webhooks().remove_leftovers()?;
             work.buckets().resume_deletions()
         });

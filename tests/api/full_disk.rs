@@ -65,6 +65,7 @@ async fn failed_disk_is_reported_and_server_is_read_only() {
     upload("later.txt").await.check_error(503, "read_only");
     client.delete("/photos/kept.txt").await.check_error(503, "read_only");
     assert_eq!(anonymous.get("/photos/kept.txt").await.body, "x");
+    assert_eq!(client.get_json("/api/audit/files").await["nextCursor"], serde_json::Value::Null);
     let reply = anonymous.get("/-/health").await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.json()["store"], "read_only");

@@ -24,6 +24,7 @@ mod documentation;
 mod download_links;
 mod errors;
 mod expiry;
+mod file_audit;
 mod forms;
 mod full_disk;
 mod hostile_paths;

@@ -97,6 +97,36 @@ export const tests = {
     await close(page);
   },
 
+  async "uploads and deletions of a file are found by its name"() {
+    const server = await lived();
+    const put = (/** @type {string} */ name) => {
+      const form = new FormData();
+      form.append("file", new File([name.slice(0, 4)], name, { type: "text/plain" }));
+      return server.ask("POST", "/desk/audited/", form);
+    };
+    await put("tern.txt");
+    await server.ask("DELETE", "/desk/audited/tern.txt");
+    await put("gull.txt");
+    const page = await server.openAs("/-/audit");
+    await page.getByLabel("Log").selectOption("Files");
+    await page.waitForURL((url) => url.pathname + url.search === "/-/audit?log=files");
+    await page.getByRole("row", { name: /Uploaded.*gull\.txt/ }).waitFor();
+    await page.getByLabel("Name contains").fill("TERN");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.waitForURL((url) => url.pathname + url.search === "/-/audit?log=files&name=TERN");
+    await page.getByRole("row", { name: /Deleted.*desk audited\/tern\.txt.*127\.0\.0\.1/ }).waitFor();
+    await page.getByRole("row", { name: /Uploaded.*tern\.txt 4 bytes/ }).waitFor();
+    assert.equal(await page.getByRole("row").count(), 1 + 2);
+    await page.goto(page.url().replace(/-\/audit.*/, "-/files/desk/audited/"));
+    await page.getByRole("row", { name: /gull\.txt/ }).click({ button: "right" });
+    await page.getByRole("menuitem", { name: "Info" }).click();
+    await dialog(page).getByRole("link", { name: "Uploads and deletions of this name" }).click();
+    await page.getByRole("row", { name: /Uploaded.*gull\.txt/ }).waitFor();
+    assert.equal(await page.getByLabel("File or folder").inputValue(), "audited/gull.txt");
+    assert.equal(await page.getByRole("row").count(), 1 + 1);
+    await close(page);
+  },
+
   async "damage is found by a button and reported with what to do, and space is given back by another"() {
     const server = await lived();
     await server.spoil();

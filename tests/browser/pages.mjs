@@ -53,6 +53,7 @@ const views = (webhook) => [
   ["usage", "/-/usage", ".plot path"],
   ["usage-table", "/-/usage/desk?over=week", ".plot path", (page) => page.locator(".plot summary").first().click()],
   ["audit", "/-/audit", "table"],
+  ["audit-files", "/-/audit?log=files", "table"],
   ["storage", "/-/storage", ".danger-panel"],
   ["storage-segments", "/-/storage", ".glances", (page) => page.locator("summary", { hasText: /segments?$/ }).click()],
   ["more", "/-/files/desk/", ".row", (page) => page.getByRole("button", { name: /^More actions/ }).click()],

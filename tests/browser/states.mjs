@@ -209,6 +209,7 @@ const managed = (crew) => [
   ["usage-none", "/-/usage", ".empty", undefined, undefined, { "GET **/api/usage/history?*": { step: "hour", points: [] } }],
   ["usage-hour", "/-/usage?over=hour", ".plot path", (page) => page.locator(".field-of-plot").first().hover(), undefined, { "GET **/api/usage/history?*": usage("minute") }],
   ["audit-none", "/-/audit?action=member.", ".empty", undefined, undefined, { "GET **/api/audit?*": { entries: [], nextCursor: null } }],
+  ["audit-files-none", "/-/audit?log=files", ".empty", undefined, undefined, { "GET **/api/audit/files?*": { entries: [], nextCursor: null } }],
   ["audit-failed", "/-/audit", ".empty [role=alert]", undefined, undefined, { "GET **/api/audit?*": BUSY }],
   ["storage-full", "/-/storage", ".glances", seen(".how-far"), undefined, { "GET **/api/storage": FULL, "GET **/api/jobs?*": JOBS }],
   ["import-outcome", "/-/files/states/", ".row", then(typed("."), press(/^Import from URLs/), filled("URLs", "https://example.com/a.jpg\nhttps://example.com/b.jpg"), sent("Import"), said("1 file imported, 1 URL failed")), undefined, {

@@ -119,6 +119,7 @@ const SECTIONS: &[Section] = &[
     section("Quotas", &[200]),
     section("Usage over time", &[200]),
     section("Audit", &[200]),
+    Section { like: &["Management", "Audit"], ..section("Audit of files", &[200]) },
     section("API keys", &[200; 3]),
     section("Organisations", &[200; 8]),
     // Of accounts that were moved along; two values.

@@ -21,9 +21,28 @@ fn audit_is_printed_with_store_free_and_served() {
     let made = connection.send("POST", "/api/buckets", &json, body).expect("it answers");
     assert_eq!(made.status, 200, "{}", made.text());
     check(&folder);
+    server.put(&key, "/photos/2026/", "b.txt", b"b");
+    server.put(&key, "/photos/2026/", "a.txt", b"12345");
+    folder.done(&["rm", "photos/2026/a.txt"]);
+    check_files(&folder);
     server.stop();
     check(&folder);
+    check_files(&folder);
+    // Also of commands without a server.
+    folder.done(&["cp", "photos/2026/b.txt", "photos/copy.txt"]);
+    assert_eq!(actions(&folder, &["--files", "--name", "COPY"]), ["file.copy"]);
     assert!(!folder.done(&["audit", "--json"]).stdout.contains(&key));
+}
+
+fn check_files(folder: &DataFolder) {
+    let all = folder.json(&["audit", "--files", "--bucket", "photos", "--path", "2026/a.txt"]);
+    let kinds: Vec<_> = (0..2).map(|at| all["entries"][at]["actor"]["kind"].clone()).collect();
+    assert_eq!(kinds, ["operator", "key"]);
+    let expected = ["file.delete", "file.upload", "file.upload"];
+    assert_eq!(actions(folder, &["--files", "--path", "2026/"]), expected);
+    assert_eq!(all["entries"][1]["detail"], "5 bytes");
+    let shown = folder.done(&["audit", "--files", "--limit", "1"]).stdout;
+    assert!(shown.contains("2026/a.txt"), "{shown}");
 }
 
 fn check(folder: &DataFolder) {

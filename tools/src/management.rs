@@ -161,7 +161,11 @@ impl LocalStore {
         let catalog = self.catalog.acting_as(Actor::operator());
         let done = execute(&self.store, &catalog, request, &mut watch);
         bar.remove();
-        Ok(done?)
+        // Also of a request that failed after a part of its changes.
+        let audited = catalog.audit().write_file_changes();
+        let done = done?;
+        audited?;
+        Ok(done)
     }
 }
 

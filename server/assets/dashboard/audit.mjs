@@ -1,4 +1,4 @@
-// The audit log: who changed what, and from where.
+// The audit logs of settings and of files: who changed what, and from where.
 
 import { query } from "./address.mjs";
 import { choice, field, form } from "./dialog.mjs";
@@ -14,6 +14,12 @@ const ACTIONS = [
   ["session.", "Sign-ins"], ["password.", "Passwords"], ["job.", "Jobs"], ["webhook.", "Webhooks"], ["compaction.", "Compaction"], ["file.", "Files"], ["lifecycle.", "Expiry"],
 ];
 
+/** Actions of the log of files. @type {[string, string][]} */
+const FILE_ACTIONS = [["", "All actions"], ["file.upload", "Uploads"], ["file.copy", "Copies and moves"], ["file.delete", "Deletions"], ["file.expire", "Expiry"]];
+
+/** @type {[string, string][]} */
+const LOGS = [["", "Settings and access"], ["files", "Files"]];
+
 /** Actions in words. @type {Record<string, string>} */
 const WORDS = {
   "bucket.create": "Bucket created", "bucket.change": "Bucket settings changed", "bucket.delete": "Bucket deleted", "key.create": "API key created", "key.delete": "API key revoked",
@@ -22,7 +28,8 @@ const WORDS = {
   "session.begin": "Signed in", "session.refused": "Sign-in failed", "session.end": "Signed out", "password.change": "Password changed", "job.begin": "Job started",
   "job.cancel": "Job cancelled", "job.end": "Job finished", "webhook.create": "Webhook created", "webhook.change": "Webhook changed", "webhook.delete": "Webhook deleted",
   "link.create": "Link created", "link.change": "Link changed", "link.end": "Link ended", "link.upload": "Files uploaded by link",
-  "compaction.begin": "Compaction started", "file.change": "File changed", "lifecycle.expire": "Files expired",
+  "compaction.begin": "Compaction started", "file.change": "File changed", "file.upload": "Uploaded", "file.copy": "Copied",
+  "file.delete": "Deleted", "file.expire": "Expired", "lifecycle.expire": "Files expired",
 };
 
 /** Actors without a name. @type {Record<string, string>} */
@@ -40,9 +47,9 @@ function actor(it, addressOf) {
   return make("a", { href: addressOf(id), title: `Show only entries by this ${it.kind}` }, it.name || id, make("small", null, KINDS[it.kind] ?? it.kind));
 }
 
-/** The target by name; its ID is the title. @param {any} it */
+/** The target by name; its ID is the title. A file has its path. @param {any} it */
 function target(it) {
-  const name = it.targetName ?? (it.bucketName && it.target ? null : it.target);
+  const name = it.targetName ?? (it.bucketName && !it.action.startsWith("file.") ? null : it.target);
   return [
     it.bucketName && make("code", null, it.bucketName), " ",
     name && make("span", { title: it.target }, name), " ",
@@ -53,10 +60,11 @@ function target(it) {
 /** @param {any} place @param {any} frame */
 export async function view(place, frame) {
   const get = (/** @type {string} */ name) => place.values.get(name) ?? "";
-  const filter = { bucketName: get("bucket"), action: get("action"), actor: get("actor") };
-  const addressOf = (/** @type {any} */ it) => `/-/audit${query({ bucket: it.bucketName, action: it.action, actor: it.actor })}`;
+  const log = get("log") === "files" ? "files" : "";
+  const filter = { log, bucketName: get("bucket"), action: get("action"), actor: get("actor"), ...log && { path: get("path"), name: get("name") } };
+  const addressOf = (/** @type {any} */ it) => `/-/audit${query({ log: it.log, bucket: it.bucketName, action: it.action, actor: it.actor, path: it.path, name: it.name })}`;
   const buckets = (await frame.loaded).map((/** @type {any} */ it) => it.bucketName);
-  const isFiltered = filter.action || filter.actor || filter.bucketName;
+  const isFiltered = Object.entries(filter).some(([name, value]) => name !== "log" && value);
   const list = paged("Changes", [["When"], ["Action"], ["By"], ["Target", "wide"], ["IP address"]], async (cursor) => {
     const reply = await auditLog({ ...filter, before: cursor, limit: 100 });
     return { cursor: reply.nextCursor, rows: reply.entries.map((/** @type {any} */ it) => [
@@ -66,10 +74,13 @@ export async function view(place, frame) {
       target(it),
       [it.address, " ", it.requestId && make("small", null, make("code", { title: "Request ID, as in the server log" }, it.requestId))],
     ]) };
-  }, () => nothing("log", "No entries", isFiltered ? "No entries match the filter." : "Changes will appear here."));
+  }, () => nothing("log", "No entries", isFiltered ? "No entries match the filter." : log ? "Uploads and deletions will appear here." : "Changes will appear here."));
   const fields = form([make("div", { class: "search-row" },
-    choice("Action", { name: "action" }, ACTIONS, filter.action),
+    choice("Log", { name: "log", change: (/** @type {any} */ event) => go(addressOf({ log: event.target.value, bucketName: filter.bucketName })) }, LOGS, log),
+    choice("Action", { name: "action" }, log ? FILE_ACTIONS : ACTIONS, filter.action),
     choice("Bucket", { name: "bucketName" }, [["", "All buckets"], ...buckets.map((/** @type {string} */ it) => [it, it])], filter.bucketName),
+    log && field("Name contains", { name: "name", value: filter.name, spellcheck: "false", autocapitalize: "none" }),
+    log && field("File or folder", { name: "path", value: filter.path, spellcheck: "false", autocapitalize: "none", placeholder: "2026/ or 2026/cat.jpg" }),
     field("By (name or ID)", { name: "actor", value: filter.actor, spellcheck: "false", autocapitalize: "none", placeholder: "Account or API key" }))], "Filter", async (values) => go(addressOf(values)));
   return page("Audit log", { about: "Who changed what, and from where. Newest first." }, fields, list.element);
 }

@@ -1,6 +1,6 @@
 // The description of a file: address, type, size, headers, metadata, camera, earlier versions, and shared links; and its form.
 
-import { nameOf } from "./address.mjs";
+import { nameOf, query } from "./address.mjs";
 import { isGone, undelete } from "./api.mjs";
 import { copyAndTell } from "./copy.mjs";
 import { ask, choice, field, open } from "./dialog.mjs";
@@ -48,7 +48,7 @@ export function info(view, key) {
       ["Download name", object.contentDisposition ?? "Name of the file"],
       ["Expires", object.expiresAt ? `${moment(object.expiresAt)}${object.expiresByRule === null ? "" : ` (rule ${object.expiresByRule})`}` : "Never"],
     ]),
-    mayEdit && make("p", { class: "buttons" }, button("Edit…", () => edit(bucket, object, reload), { name: "edit" })),
+    make("p", { class: "buttons" }, mayEdit && button("Edit…", () => edit(bucket, object, reload), { name: "edit" }), make("a", { href: `/-/audit${query({ log: "files", bucket, path: key })}` }, "Uploads and deletions of this name")),
     ...section("Metadata", Object.entries(object.metadata)),
     ...section("Camera", cameraFacts(object.camera)),
     object.camera?.hasLocation && make("p", { class: "faint" }, "The original contains a location."),

@@ -130,7 +130,7 @@ export async function usage(signal) {
 /** @param {Record<string, any>} values @param {AbortSignal} [signal] */
 export const usageHistory = (values, signal) => call("GET", `/api/usage/history${query(values)}`, { signal });
 /** @param {Record<string, any>} values */
-export const auditLog = (values) => call("GET", `/api/audit${query(values)}`);
+export const auditLog = ({ log, ...values }) => call("GET", `/api/audit${log === "files" ? "/files" : ""}${query(values)}`);
 export const storage = () => call("GET", "/api/storage");
 export const serverSettings = () => call("GET", "/api/settings");
 /** @param {number} limit @returns {Promise<any[]>} */

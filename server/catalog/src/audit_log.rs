@@ -32,11 +32,11 @@ pub(super) struct AuditTable {
 }
 
 /// Page of entries, newest first.
-pub struct AuditPage {
-    /// Entries with their numbers.
-    pub entries: Vec<(u64, AuditEntry)>,
-    /// Number before which the next page starts, if there is more.
-    pub next: Option<u64>,
+pub struct AuditPage<I> {
+    /// Entries with their ids.
+    pub entries: Vec<(I, AuditEntry)>,
+    /// Id before which the next page starts, if there is more.
+    pub next: Option<I>,
 }
 
 /// Objects that expired.
@@ -177,7 +177,7 @@ impl Audit<'_> {
         wants: impl Fn(&AuditEntry) -> bool,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<AuditPage, CatalogError> {
+    ) -> Result<AuditPage<u64>, CatalogError> {
         let numbers: Vec<u64> = {
             let numbers = self.0.state.audit.read();
             let older = numbers.entries.range(..before.unwrap_or(u64::MAX));

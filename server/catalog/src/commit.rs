@@ -1,7 +1,8 @@
 //! Commits of objects, together with their webhook events and the versions that they replace.
 //!
 //! Guarantees: an event is stored in the same batch as its change (transactional outbox); event numbers are in commit
-//! order. Without a subscribed webhook and versioning this is a plain commit. Non-goals: delivery.
+//! order; each event is passed to the file audit. Without a subscribed webhook and versioning this is a plain commit.
+//! Non-goals: delivery.
 
 use std::sync::{Arc, mpsc};
 
@@ -125,7 +126,7 @@ impl Catalog {
         answered.recv().unwrap_or(Err(Error::Closed))
     }
 
-    /// Submits a batch with its webhook events.
+    /// Submits a batch with its webhook events. Its changes are passed to the file audit when they are durable.
     fn submit(
         &self,
         objects: ObjectBatch<'_>,
@@ -133,6 +134,7 @@ impl Catalog {
     ) {
         let ObjectBatch { bucket, batch, events, .. } = objects;
         let batch = schedule(batch);
+        let answer = self.auditing(bucket, events, answer);
         let webhooks = self.webhooks().of_bucket(bucket);
         let is_wanted =
             |it: &ObjectEvent| webhooks.iter().any(|hook| hook.matches(it.kind, &it.key));
@@ -152,6 +154,22 @@ impl Catalog {
             }
             answer(result);
         });
+    }
+
+    /// Wraps the callback of a commit, so that its changes are passed to the file audit before it is called.
+    fn auditing(
+        &self,
+        bucket: &BucketName,
+        events: &[ObjectEvent],
+        answer: impl FnOnce(engine::Result<CommitInfo>) + Send + 'static,
+    ) -> impl FnOnce(engine::Result<CommitInfo>) + Send + 'static {
+        let (changes, state) = (self.file_changes(bucket, events), self.state.clone());
+        move |result| {
+            if let Some(changes) = changes.filter(|_| result.is_ok()) {
+                state.file_changes.add(changes);
+            }
+            answer(result);
+        }
     }
 
     fn with_events(

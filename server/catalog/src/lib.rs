@@ -28,6 +28,8 @@ mod error;
 mod event;
 mod event_delivery;
 pub mod expiry;
+mod file_audit;
+mod file_audit_block;
 mod grant;
 mod id;
 mod import_progress;
@@ -86,6 +88,7 @@ use self::api_keys::ApiKeyTable;
 use self::audit_log::AuditTable;
 use self::buckets::BucketTable;
 use self::change::{ChangedFact, Shared};
+use self::file_audit::{FileAuditTable, PendingFileChanges};
 use self::jobs::JobTable;
 use self::last_used::UnwrittenUses;
 use self::organisations::OrganisationTable;
@@ -116,6 +119,7 @@ pub use self::event::{
     DeadLetter, DeliveryState, EventContent, EventKind, EventPattern, ObjectEvent, QueuedEvent,
 };
 pub use self::event_delivery::{DeliveryFailure, DeliveryLease, DueEvent, NextAttempt};
+pub use self::file_audit::FileAuditId;
 pub use self::grant::{Grant, Issuer, Purpose, ThumbnailChoice, TokenId, UploadParams};
 pub use self::id::{
     AccountId, ApiKeyId, JobId, OrganisationId, SessionId, SharedLinkId, WebhookId,
@@ -176,6 +180,9 @@ struct State {
     jobs: Shared<JobTable>,
     shared_links: Shared<SharedLinkTable>,
     audit: Shared<AuditTable>,
+    file_audit: Shared<FileAuditTable>,
+    /// Changes of files that are not in the file audit yet.
+    file_changes: PendingFileChanges,
     ledger: QuotaLedger,
     /// Unfinished uploads.
     staging: Staging,
@@ -246,6 +253,8 @@ impl Catalog {
             sessions: Shared::load(&store)?,
             jobs: Shared::load(&store)?,
             audit: Shared::load(&store)?,
+            file_audit: Shared::load(&store)?,
+            file_changes: PendingFileChanges::default(),
             buckets,
             webhooks,
             outbox,
@@ -267,8 +276,8 @@ impl Catalog {
     }
 
     /// Returns the same catalog on behalf of an author: changes through it are recorded as theirs.
-    pub fn acting_as(&self, actor: Actor) -> Self {
-        Self { state: self.state.clone(), author: Some(Arc::new(actor)) }
+    pub fn acting_as(&self, actor: impl Into<Arc<Actor>>) -> Self {
+        Self { state: self.state.clone(), author: Some(actor.into()) }
     }
 
     /// Returns the unfinished uploads.
@@ -299,6 +308,7 @@ impl State {
         self.webhooks.apply(facts)?;
         self.jobs.apply(facts)?;
         self.shared_links.apply(facts)?;
-        self.audit.apply(facts)
+        self.audit.apply(facts)?;
+        self.file_audit.apply(facts)
     }
 }

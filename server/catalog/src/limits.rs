@@ -119,6 +119,14 @@ pub const AUDIT_REFUSED_MAX: usize = 1_000;
 pub const AUDIT_BATCH: usize = 500;
 /// Maximum characters of the details of an audit log entry.
 pub const AUDIT_TEXT_CHARS_MAX: usize = 1_000;
+/// Maximum changes of files in the file audit.
+pub const FILE_AUDIT_FILES_MAX: usize = 200_000;
+/// Maximum changes of files that are collected in memory; more are dropped while the store cannot be written.
+pub const FILE_AUDIT_PENDING_MAX: usize = 10_000;
+/// Size at which a block of the file audit is complete, in bytes.
+pub const FILE_AUDIT_BLOCK_BYTES: usize = 32 * 1_024;
+/// Size up to which later changes are added to a stored block, in bytes: what each write may repeat.
+pub const FILE_AUDIT_OPEN_BYTES: usize = 4 * 1_024;
 /// Maximum failed URLs in a job's report.
 pub const IMPORT_FAILURES_MAX: usize = 50;
 /// Maximum characters of the error of a failed URL.

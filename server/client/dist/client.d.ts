@@ -146,11 +146,11 @@ interface Schemas {
 		action: string;
 		actor: Schemas["ActorView"];
 		bucketName: string | null;
-		/** Id of the changed resource, if not a bucket. */
+		/** Id of the changed resource, if not a bucket; path of a changed file. */
 		target: string | null;
 		/** Current name of the changed account, API key or organisation. */
 		targetName: string | null;
-		/** Changed settings. */
+		/** Changed settings; size of an uploaded file. */
 		detail: string | null;
 		/** Client IP address. */
 		address: string | null;
@@ -1776,6 +1776,28 @@ interface Paths {
 				/** Only entries about this bucket. */
 				bucketName?: string;
 				/** Only actions with this prefix, such as `bucket.`. */
+				action?: string;
+				/** Only actions of this key, session or account, given by id, or by name of the key or account. */
+				actor?: string;
+				/** `nextCursor` of the previous page. */
+				before?: string;
+				/** Entries per page, 1 to 500; default 100. */
+				limit?: number;
+			};
+			output: Schemas["AuditView"];
+		};
+	};
+	"/api/audit/files": {
+		/** Lists uploads, copies and deletions of files, newest first. */
+		GET: {
+			query?: {
+				/** Only files of this bucket. */
+				bucketName?: string;
+				/** Only this file, or the files below this folder if it ends with `/`. */
+				path?: string;
+				/** Only files whose path contains this text, regardless of case. */
+				name?: string;
+				/** Only actions with this prefix: `file.upload`, `file.copy`, `file.delete` or `file.expire`. */
 				action?: string;
 				/** Only actions of this key, session or account, given by id, or by name of the key or account. */
 				actor?: string;

@@ -2,11 +2,12 @@
 //!
 //! Non-goals: what only the server above them knows; see [`Services`](crate::services::Services).
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catalog::Catalog;
 use catalog::claims::NameClaims;
+use catalog::{Actor, Catalog};
 use engine::clock::Clock;
 use engine::rng::Rng;
 use engine::{ObjectName, Store};
@@ -20,10 +21,15 @@ use usage::registry::JobCounters;
 use crate::limits::{COPIES_MAX, LOG_SCANS_QUEUED_MAX, WEBHOOK_TESTS_MAX};
 use crate::running_jobs::RunningJobs;
 
-/// State of jobs, object operations and webhook delivery.
+/// State of jobs, object operations and webhook delivery, with the author of changes through its catalog.
 pub struct Context {
-    pub(crate) store: Store,
     pub(crate) catalog: Catalog,
+    shared: Arc<SharedContext>,
+}
+
+/// State that does not depend on the author.
+pub struct SharedContext {
+    pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) rng: Arc<dyn Rng>,
     /// Base URL before `/{bucket}/{key}` in webhook messages.
@@ -56,9 +62,8 @@ impl Context {
         webhook_client: OutboundClient,
         import_client: OutboundClient,
     ) -> Self {
-        Self {
+        let shared = SharedContext {
             store,
-            catalog,
             clock,
             rng,
             public_url,
@@ -73,9 +78,25 @@ impl Context {
             copy_permits: Semaphore::new(COPIES_MAX),
             whole_store_lock: Arc::default(),
             draining: AtomicBool::new(false),
-        }
+        };
+        Self { catalog, shared: Arc::new(shared) }
     }
 
+    /// Returns the same context on behalf of an author: changes of files through it are recorded as theirs.
+    pub fn acting_as(&self, actor: Actor) -> Arc<Self> {
+        Arc::new(Self { catalog: self.catalog.acting_as(actor), shared: self.shared.clone() })
+    }
+}
+
+impl Deref for Context {
+    type Target = SharedContext;
+
+    fn deref(&self) -> &SharedContext {
+        &self.shared
+    }
+}
+
+impl SharedContext {
     /// Replaces the origins that webhooks, and imports, may contact although their addresses are private.
     pub fn set_allowed_origins(&self, webhooks: &[Origin], imports: &[Origin]) {
         self.webhook_client.set_allowed_origins(webhooks);

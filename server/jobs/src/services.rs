@@ -56,13 +56,15 @@ pub trait Services: Send + Sync {
         body: DownloadBody,
     ) -> BoxFuture<'a, Result<StagedBody, ApiError>>;
 
-    /// Stores a file under a key, or under its own name in a folder, together with the changes in `along`.
+    /// Stores a file under a key, or under its own name in a folder, together with the changes in `along`, on behalf of
+    /// an author.
     ///
     /// # Errors
     ///
     /// `already_exists` if the name is in use and to be refused, and those of an upload.
     fn store<'a>(
         &'a self,
+        actor: Actor,
         bucket: &'a Arc<Bucket>,
         place: PathInBucket,
         file: NewFile,

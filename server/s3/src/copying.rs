@@ -118,10 +118,9 @@ pub(super) async fn copy_object(
         };
         let received = StagedFile::new(None, attributes.declared_type.clone(), staged)
             .with_attributes(attributes);
-        let manner = upload_options(EventKind::CreatedByCopy);
-        let stored =
-            store_files(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key))
-                .await;
+        let options = upload_options(EventKind::CreatedByCopy, &caller);
+        let (files, keys) = (vec![received], std::slice::from_ref(&key));
+        let stored = store_files(app, &bucket, &options, along, files, keys).await;
         let stored = stored.map_err(|error| ours(conditions.explain(error)))?.into_iter().next();
         let stored = stored.ok_or_else(|| ours(ApiError::internal("a copy put nothing")))?;
         let result = result_of(&stored.object);

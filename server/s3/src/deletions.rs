@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use catalog::object_attributes::StoredAttributes;
 use catalog::object_attributes::last_modified_ms;
 use catalog::versions::{self, Absent, Promoted, Removal, Version, VersionId};
-use catalog::{Bucket, EventKind, ObjectBatch, ObjectEvent, Scope};
+use catalog::{Bucket, Catalog, EventKind, ObjectBatch, ObjectEvent, Scope};
 use engine::{
-    Batch, BucketName, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition,
+    Batch, BucketName, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition, Store,
 };
 use jobs::limits;
 use jobs::thumbnail_object::delete_thumbnail;
@@ -71,7 +71,8 @@ pub(super) async fn delete(
     let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
     let bypasses = may_bypass(&caller, request.input.bypass_governance_retention);
     let deletion = Deletion { identifier: &wanted, conditions: &conditions, bypasses };
-    let deleted = Box::pin(delete_one(app, &caller, &bucket, &deletion)).await?;
+    let catalog = app.catalog.acting_as(caller.actor());
+    let deleted = Box::pin(delete_one(app, &catalog, &caller, &bucket, &deletion)).await?;
     Ok(match deleted {
         Outcome::Deleted => DeleteObjectOutput::default(),
         Outcome::Marked(id) => DeleteObjectOutput {
@@ -107,6 +108,7 @@ fn key_to_delete(caller: &Caller, sent_key: &str) -> Result<Option<ObjectKey>, A
 /// Deletes an object or a version of it if it meets the conditions.
 async fn delete_one(
     app: &AppState,
+    catalog: &Catalog,
     caller: &Caller,
     bucket: &Bucket,
     deletion: &Deletion<'_>,
@@ -119,15 +121,16 @@ async fn delete_one(
     };
     let name = ObjectName::new(bucket.name.clone(), key);
     let deleted = match (id, bucket.versioning) {
-        (Some(id), _) => remove(app, bucket, &name, id, deletion).await,
-        (None, Some(_)) => mark_one(app, bucket, &name, wanted, conditions).await,
-        (None, None) => delete_unversioned(app, bucket, &name, wanted, conditions).await,
+        (Some(id), _) => remove(app, catalog, bucket, &name, id, deletion).await,
+        (None, Some(_)) => mark_one(app, catalog, bucket, &name, wanted, conditions).await,
+        (None, None) => delete_unversioned(app, catalog, bucket, &name, wanted, conditions).await,
     };
     deleted.map_err(ours)
 }
 
 async fn delete_unversioned(
     app: &AppState,
+    catalog: &Catalog,
     bucket: &Bucket,
     name: &ObjectName,
     wanted: &ObjectIdentifier,
@@ -139,7 +142,8 @@ async fn delete_unversioned(
     };
     check_properties(wanted, &there, last_modified_ms(&there))?;
     let along = conditions.batch(app, name, &wanted.key).await?;
-    let deleted = delete_keys(app, &bucket.name, along, std::slice::from_ref(&name.key)).await;
+    let keys = std::slice::from_ref(&name.key);
+    let deleted = delete_keys(catalog, &app.store, &bucket.name, along, keys).await;
     deleted.map_err(|error| conditions.explain(error))?;
     Ok(Outcome::Deleted)
 }
@@ -162,6 +166,7 @@ fn check_properties(
 /// Creates a delete marker for a key.
 async fn mark_one(
     app: &AppState,
+    catalog: &Catalog,
     bucket: &Bucket,
     name: &ObjectName,
     wanted: &ObjectIdentifier,
@@ -189,7 +194,7 @@ async fn mark_one(
         }
         None => Batch::new(),
     };
-    let marked = mark(app, bucket, along, &[(name.clone(), there.is_some())]).await;
+    let marked = mark(catalog, bucket, along, &[(name.clone(), there.is_some())]).await;
     let committed = marked.map_err(|error| conditions.explain(error.into()))?;
     let id = versions::marker_of(&committed, &name.key);
     Ok(id.map_or(Outcome::Deleted, Outcome::Marked))
@@ -220,7 +225,7 @@ async fn latest(
 
 /// Commits a batch that creates delete markers for names; the ones that exist cause webhook events.
 async fn mark(
-    app: &AppState,
+    catalog: &Catalog,
     bucket: &Bucket,
     along: Batch,
     marked: &[(ObjectName, bool)],
@@ -230,24 +235,22 @@ async fn mark(
     };
     let batch = marked.iter().fold(along, marking);
     let there = marked.iter().filter(|(_, is_there)| *is_there);
-    let happenings: Vec<_> =
-        there.map(|(name, _)| ObjectEvent::removed(name.key.clone())).collect();
-    let _turn = app.catalog.lock_current_versions(marked.iter().map(|(name, _)| name)).await;
-    app.catalog
-        .commit(ObjectBatch::new(&bucket.name, batch, &happenings).absent(Absent::Mark))
-        .await
+    let events: Vec<_> = there.map(|(name, _)| ObjectEvent::removed(name.key.clone())).collect();
+    let _turn = catalog.lock_current_versions(marked.iter().map(|(name, _)| name)).await;
+    catalog.commit(ObjectBatch::new(&bucket.name, batch, &events).absent(Absent::Mark)).await
 }
 
 /// Deletes a version permanently.
 async fn remove(
     app: &AppState,
+    catalog: &Catalog,
     bucket: &Bucket,
     name: &ObjectName,
     id: VersionId,
     deletion: &Deletion<'_>,
 ) -> Result<Outcome, ApiError> {
     let Deletion { identifier: wanted, conditions, bypasses } = *deletion;
-    let _turn = app.catalog.lock_current_versions(std::iter::once(name)).await;
+    let _turn = catalog.lock_current_versions(std::iter::once(name)).await;
     for _ in 0..limits::MOVE_TRIES_MAX {
         let (store, versioning, of) = (app.store.clone(), bucket.versioning, name.clone());
         let planned = blocking(move || versions::removal(&store, versioning, &of, id)).await;
@@ -271,12 +274,9 @@ async fn remove(
         }
         let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
         let batch = batch.require(Precondition::FactPresent(fact));
-        let (batch, happenings) = with_effects(batch, name, promoted);
-        match app
-            .catalog
-            .commit(ObjectBatch::new(&bucket.name, batch, &happenings).without_versions())
-            .await
-        {
+        let (batch, events) = with_effects(batch, name, promoted);
+        let objects = ObjectBatch::new(&bucket.name, batch, &events).without_versions();
+        match catalog.commit(objects).await {
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
             }
@@ -326,6 +326,7 @@ pub(super) async fn delete_objects(
         return Err(s3_error(S3ErrorCode::MalformedXML, message));
     }
     let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
+    let catalog = app.catalog.acting_as(caller.actor());
     let (mut together, mut outcomes) = (Vec::new(), Vec::new());
     for object in &wanted.objects {
         let is_plain =
@@ -338,17 +339,18 @@ pub(super) async fn delete_objects(
             let if_match = object.e_tag.clone().map(s3s::dto::ETagCondition::ETag);
             let conditions = WriteConditions { if_match, if_none_match: None };
             let deletion = Deletion { identifier: object, conditions: &conditions, bypasses };
-            Box::pin(delete_one(app, &caller, &bucket, &deletion)).await
+            Box::pin(delete_one(app, &catalog, &caller, &bucket, &deletion)).await
         });
     }
     let markers = match bucket.versioning {
         None => {
-            let deleted = delete_keys(app, &bucket.name, Batch::new(), &together).await;
+            let deleted =
+                delete_keys(&catalog, &app.store, &bucket.name, Batch::new(), &together).await;
             deleted.map_err(|error| to_s3_error(&error))?;
             Vec::new()
         }
         Some(_) => {
-            let marked = Box::pin(mark_many(app, &bucket, together)).await;
+            let marked = Box::pin(mark_many(app, &catalog, &bucket, together)).await;
             marked.map_err(|error| to_s3_error(&error))?
         }
     };
@@ -358,6 +360,7 @@ pub(super) async fn delete_objects(
 /// Creates delete markers for keys, in few batches; returns those that were created.
 async fn mark_many(
     app: &AppState,
+    catalog: &Catalog,
     bucket: &Bucket,
     keys: Vec<ObjectKey>,
 ) -> Result<Vec<(ObjectKey, VersionId)>, ApiError> {
@@ -370,7 +373,7 @@ async fn mark_many(
             let is_there = head_object(app, &name).await?.is_some();
             marked.push((name, is_there));
         }
-        let committed = mark(app, bucket, Batch::new(), &marked).await?;
+        let committed = mark(catalog, bucket, Batch::new(), &marked).await?;
         let left = some
             .iter()
             .filter_map(|key| versions::marker_of(&committed, key).map(|id| (key.clone(), id)));
@@ -453,13 +456,14 @@ fn deleted_of(
 
 /// Deletes existing files by name, in as few batches as possible, each under the preconditions of `along`.
 async fn delete_keys(
-    app: &AppState,
+    catalog: &Catalog,
+    store: &Store,
     bucket: &BucketName,
     along: Batch,
     keys: &[ObjectKey],
 ) -> Result<(), ApiError> {
     for some in keys.chunks(limits::DELETE_FILES_MAX) {
-        let (store, bucket_name, some) = (app.store.clone(), bucket.clone(), some.to_vec());
+        let (store, bucket_name, some) = (store.clone(), bucket.clone(), some.to_vec());
         let find = move || {
             let mut found = Vec::new();
             for key in some.into_iter().collect::<BTreeSet<_>>() {
@@ -479,7 +483,7 @@ async fn delete_keys(
         let batch = found.iter().fold(along.clone(), deleting);
         let events: Vec<_> =
             found.iter().map(|name| ObjectEvent::removed(name.key.clone())).collect();
-        app.catalog.commit(ObjectBatch::new(bucket, batch, &events)).await?;
+        catalog.commit(ObjectBatch::new(bucket, batch, &events)).await?;
     }
     Ok(())
 }

@@ -302,8 +302,8 @@ async fn store(
     let attributes = with_content(&described, etag.clone(), checksum, StoredParts::default());
     let received = received.with_attributes(attributes);
     let keys = [key.clone()];
-    let manner = upload_options(EventKind::CreatedByPost);
-    store_files(app, &bucket, manner, Batch::new(), vec![received], &keys).await.map_err(ours)?;
+    let options = upload_options(EventKind::CreatedByPost, caller);
+    store_files(app, &bucket, &options, Batch::new(), vec![received], &keys).await.map_err(ours)?;
     Ok(response(app, fields, &ObjectName::new(bucket.name.clone(), key), sent_key, &etag))
 }
 

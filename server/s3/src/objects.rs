@@ -115,11 +115,12 @@ pub(super) async fn head_object(
 }
 
 /// Returns the upload options of S3: keep the key, overwrite, no thumbnail unless the bucket creates them by default.
-pub(super) fn upload_options(event: EventKind) -> UploadOptions {
+pub(super) fn upload_options(event: EventKind, caller: &Caller) -> UploadOptions {
     let (naming, rule) = (Naming::ClientName, ConflictRule::Overwrite);
     UploadOptions::new(
         UploadParams { naming, rule, thumbnail: ThumbnailChoice::from_flag(None) },
         event,
+        caller.actor(),
     )
 }
 
@@ -174,11 +175,11 @@ pub(super) async fn put_object(
     let attributes =
         with_content(&described, etag.clone(), checksum.clone(), StoredParts::default());
     let received = received.with_attributes(attributes);
-    let manner = upload_options(EventKind::CreatedByPut);
-    let kept = store_files(app, &bucket, manner, along, vec![received], &[key]).await;
-    let kept = kept.map_err(|error| ours(conditions.explain(error)))?;
+    let options = upload_options(EventKind::CreatedByPut, &caller);
+    let stored = store_files(app, &bucket, &options, along, vec![received], &[key]).await;
+    let stored = stored.map_err(|error| ours(conditions.explain(error)))?;
     let output = put_output(etag, &response_of(checksum.as_ref()));
-    let version_id = kept.first().and_then(|kept| id_of(&bucket, &kept.object));
+    let version_id = stored.first().and_then(|stored| id_of(&bucket, &stored.object));
     Ok(PutObjectOutput { version_id, ..output })
 }
 

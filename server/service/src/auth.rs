@@ -94,7 +94,7 @@ impl Caller {
         query: &Query,
     ) -> Result<Self, ApiError> {
         let caller = Self::recognise_unmetered(app, asking, query)?;
-        Ok(caller.with_request_context(asking))
+        Ok(caller.with_request(asking.extensions))
     }
 
     fn recognise_unmetered(
@@ -157,7 +157,7 @@ impl Caller {
         if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Self::unmetered(account, Credential::Key(api_key)).with_request_context(asking))
+        Ok(Self::unmetered(account, Credential::Key(api_key)).with_request(asking.extensions))
     }
 
     /// Returns the caller of a request's session cookie; `None` without a cookie. Ignores API keys.
@@ -180,7 +180,7 @@ impl Caller {
             return Err(ApiError::account_suspended());
         }
         Ok(Some(
-            Self::unmetered(account, Credential::Session(session)).with_request_context(asking),
+            Self::unmetered(account, Credential::Session(session)).with_request(asking.extensions),
         ))
     }
 
@@ -202,9 +202,10 @@ impl Caller {
         (!is_suspended).then(|| Self::unmetered(account, credential))
     }
 
-    fn with_request_context(self, asking: PresentedCredentials<'_>) -> Self {
-        let address = client_ip(asking.extensions);
-        Self { request: RoutedContext::find(asking.extensions).cloned(), address, ..self }
+    /// Sets the request, and the address of its client, which the audit log shows.
+    pub fn with_request(self, extensions: &Extensions) -> Self {
+        let address = client_ip(extensions);
+        Self { request: RoutedContext::find(extensions).cloned(), address, ..self }
     }
 
     fn unmetered(account: Arc<Account>, credential: Credential) -> Self {

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use catalog::{Account, Bucket, Catalog, EventKind, Job, JobSpec, OnConflict, Scope, UploadParams};
+use catalog::{
+    Account, Actor, Bucket, Catalog, EventKind, Job, JobSpec, OnConflict, Scope, UploadParams,
+};
 use engine::{Batch, ObjectName, Precondition, StagedBody};
 use jobs::object_operations::find_object;
 use jobs::services::{BoxFuture, DownloadBody, JobPrincipal, NewFile, Services, StoredFile};
@@ -71,18 +73,20 @@ impl Services for AppState {
 
     fn store<'a>(
         &'a self,
+        actor: Actor,
         bucket: &'a Arc<Bucket>,
         place: PathInBucket,
         file: NewFile,
         on_conflict: OnConflict,
         along: Batch,
     ) -> BoxFuture<'a, Result<StoredFile, ApiError>> {
-        Box::pin(store_file(self, bucket, place, file, on_conflict, along))
+        Box::pin(store_file(self, actor, bucket, place, file, on_conflict, along))
     }
 }
 
 async fn store_file(
     app: &AppState,
+    actor: Actor,
     bucket: &Arc<Bucket>,
     place: PathInBucket,
     file: NewFile,
@@ -112,8 +116,8 @@ async fn store_file(
         OnConflict::Rename => ConflictRule::Rename,
     };
     let params = UploadParams { rule, ..UploadParams::NONE };
-    let options = UploadOptions::new(params, EventKind::CreatedByCopy);
-    let stored = store_files(app, bucket, options, along, files, &keys).await?;
+    let options = UploadOptions::new(params, EventKind::CreatedByCopy, actor);
+    let stored = store_files(app, bucket, &options, along, files, &keys).await?;
     let stored = stored.into_iter().next();
     let stored = stored.ok_or_else(|| ApiError::internal("an upload stored nothing"))?;
     Ok(StoredFile { object: stored.object, renamed: stored.renamed })

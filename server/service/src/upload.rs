@@ -21,7 +21,7 @@ use axum::body::Body;
 use axum::extract::State;
 use catalog::limits::NAME_TRIES_MAX;
 use catalog::object_attributes::last_modified_ms;
-use catalog::{Bucket, BucketKind, EventKind, Scope, ThumbnailChoice, UploadParams};
+use catalog::{Actor, Bucket, BucketKind, EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::{Batch, Conflict, Error, FolderKey, Object, ObjectKey, ObjectName, Precondition};
 use http::Request;
 use jobs::thumbnail_object::ThumbnailSkip;
@@ -113,8 +113,8 @@ pub async fn store_form(
     let files = describe(receive(app, target, form).await?, &options).await?;
     let keys = resolve_keys(app, target, params.naming, &files)?;
     keys.iter().try_for_each(|key| caller.require_key_access(key))?;
-    let options = UploadOptions::new(params, EventKind::CreatedByPost);
-    let stored = store_files(app, &target.bucket, options, along, files, &keys).await?;
+    let options = UploadOptions::new(params, EventKind::CreatedByPost, caller.actor());
+    let stored = store_files(app, &target.bucket, &options, along, files, &keys).await?;
     Ok(Success(reply(app, target, stored)))
 }
 
@@ -130,7 +130,7 @@ pub struct StoredFile {
 }
 
 /// Options for storing the files of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct UploadOptions {
     /// Handling of a name that is taken.
     rule: ConflictRule,
@@ -140,12 +140,15 @@ pub struct UploadOptions {
     event: EventKind,
     /// Unfinished upload that is completed.
     completes: Option<Uuid>,
+    /// Author in the audit log.
+    actor: Arc<Actor>,
 }
 
 impl UploadOptions {
     /// Creates the options that a request asks for.
-    pub fn new(params: UploadParams, event: EventKind) -> Self {
-        Self { rule: params.rule, thumbnail: params.thumbnail, event, completes: None }
+    pub fn new(params: UploadParams, event: EventKind, actor: Actor) -> Self {
+        let UploadParams { rule, thumbnail, .. } = params;
+        Self { rule, thumbnail, event, completes: None, actor: Arc::new(actor) }
     }
 
     /// Marks an unfinished upload as completed by the batch.
@@ -203,7 +206,7 @@ impl UploadTarget {
 pub async fn store_files(
     app: &AppState,
     bucket: &Bucket,
-    options: UploadOptions,
+    options: &UploadOptions,
     along: Batch,
     mut files: Vec<StagedFile>,
     wanted: &[ObjectKey],
@@ -230,7 +233,7 @@ pub async fn store_files(
 async fn try_store(
     app: &AppState,
     bucket: &Bucket,
-    options: UploadOptions,
+    options: &UploadOptions,
     along: Batch,
     files: &mut [StagedFile],
     wanted: &[ObjectKey],
@@ -238,12 +241,13 @@ async fn try_store(
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     let along = along.require(Precondition::FactPresent(bucket_fact));
     accept(app, bucket, options, files, wanted).await?;
+    let catalog = app.catalog.acting_as(options.actor.clone());
     for _ in 0..NAME_TRIES_MAX {
         let mut resolved = resolve(app, bucket, options, along.clone(), files, wanted).await?;
         let amount = resolved.growth.amount();
         let reservation = app.catalog.reserve_quota(bucket, amount, options.completes).await?;
         let (batch, events) = (mem::take(&mut resolved.batch), mem::take(&mut resolved.events));
-        match app.catalog.commit_reserved(&bucket.name, batch, events, reservation).await {
+        match catalog.commit_reserved(&bucket.name, batch, events, reservation).await {
             Ok(committed) => return Ok((committed.objects, resolved)),
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());

@@ -1,4 +1,4 @@
-//! `GET /api/audit`: audit log, newest first.
+//! `GET /api/audit` and `/api/audit/files`: audit logs, newest first.
 //!
 //! Guarantees: an operator sees all entries; other callers see their own changes, and changes of their accounts, keys
 //! and buckets, and of the organisations that they administer. Non-goals: content of the entries.
@@ -13,7 +13,7 @@ use service::state::AppState;
 
 use crate::handlers::with_catalog;
 use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
-use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};
+use crate::management::{AuditLog, AuditQuery, AuditView, AuditVisibility, audit};
 
 /// Lists audit log entries, newest first.
 #[utoipa::path(
@@ -37,6 +37,46 @@ pub async fn show(
     caller: Caller,
     query: Query,
 ) -> Result<Success<AuditView>, ApiError> {
+    show_log(&app, caller, AuditQuery::default(), &query).await
+}
+
+/// Lists uploads, copies and deletions of files, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/audit/files",
+    operation_id = "showFileAudit",
+    tag = "Accounts",
+    params(
+        ("bucketName" = Option<String>, Query, description = "Only files of this bucket."),
+        ("path" = Option<String>, Query, description = "Only this file, or the files below this folder if it ends \
+            with `/`."),
+        ("name" = Option<String>, Query, description = "Only files whose path contains this text, regardless of case."),
+        ("action" = Option<String>, Query, description = "Only actions with this prefix: `file.upload`, `file.copy`, \
+            `file.delete` or `file.expire`."),
+        ("actor" = Option<String>, Query, description = "Only actions of this key, session or account, given by id, \
+            or by name of the key or account."),
+        ("before" = Option<String>, Query, description = "`nextCursor` of the previous page."),
+        ("limit" = Option<u64>, Query, description = "Entries per page, 1 to 500; default 100.", minimum = 1, maximum = 500),
+    ),
+    responses((status = OK, body = AuditView))
+)]
+pub async fn show_files(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Success<AuditView>, ApiError> {
+    let (path, name) = (query.string(&["path"])?, query.string(&["name"])?);
+    let asked = AuditQuery { log: AuditLog::Files, path, name, ..AuditQuery::default() };
+    show_log(&app, caller, asked, &query).await
+}
+
+/// Lists the entries of a log, with the filters that both logs have.
+async fn show_log(
+    app: &AppState,
+    caller: Caller,
+    asked: AuditQuery,
+    query: &Query,
+) -> Result<Success<AuditView>, ApiError> {
     caller.require_scope(Scope::Manage)?;
     caller.require_prefix_access("")?;
     let limit = match query.number(&["limit"])? {
@@ -53,12 +93,12 @@ pub async fn show(
         actor: query.string(&["actor"])?,
         before: query.string(&["before"])?,
         limit,
+        ..asked
     };
     let find = move |catalog: &Catalog| {
         audit(catalog, &asked, |entry| visibility(catalog, &caller, entry))
     };
-    let page = with_catalog(&app, find).await?;
-    Ok(Success(page))
+    Ok(Success(with_catalog(app, find).await?))
 }
 
 fn visibility(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> AuditVisibility {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
-use catalog::{ObjectBatch, ObjectEvent, Scope};
+use catalog::{Catalog, ObjectBatch, ObjectEvent, Scope};
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
 use jobs::limits;
 use jobs::thumbnail_object::delete_thumbnail;
@@ -34,14 +34,15 @@ pub async fn delete(
 ) -> Result<Success<DeleteReply>, ApiError> {
     caller.bucket(&app.catalog, &bucket, Scope::Delete)?;
     caller.require_path_access(&place)?;
+    let catalog = app.catalog.acting_as(caller.actor());
     match place {
-        PathInBucket::File(key) => delete_file(&app, bucket, key).await,
-        PathInBucket::Folder(folder) => delete_folder(&app, bucket, folder).await,
+        PathInBucket::File(key) => delete_file(&catalog, bucket, key).await,
+        PathInBucket::Folder(folder) => delete_folder(&app, &catalog, bucket, folder).await,
     }
 }
 
 async fn delete_file(
-    app: &AppState,
+    catalog: &Catalog,
     bucket: BucketName,
     key: ObjectKey,
 ) -> Result<Success<DeleteReply>, ApiError> {
@@ -49,7 +50,7 @@ async fn delete_file(
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
     let batch = delete_thumbnail(batch, &name);
     let events = [ObjectEvent::removed(name.key.clone())];
-    match app.catalog.commit(ObjectBatch::new(&name.bucket, batch, &events)).await {
+    match catalog.commit(ObjectBatch::new(&name.bucket, batch, &events)).await {
         Ok(_) => Ok(Success(DeleteReply::file(name.bucket.as_str(), name.key.as_str()))),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
@@ -58,6 +59,7 @@ async fn delete_file(
 
 async fn delete_folder(
     app: &AppState,
+    catalog: &Catalog,
     bucket: BucketName,
     folder: FolderKey,
 ) -> Result<Success<DeleteReply>, ApiError> {
@@ -74,8 +76,7 @@ async fn delete_folder(
     if files.batch.is_empty() {
         return Err(ApiError::file_not_found());
     }
-    let committed =
-        app.catalog.commit(ObjectBatch::new(&bucket, files.batch, &files.events)).await?;
+    let committed = catalog.commit(ObjectBatch::new(&bucket, files.batch, &files.events)).await?;
     let deleted_count = committed.deleted_count;
     let (bucket, folder) = (bucket.as_str(), folder.as_str());
     Ok(Success(DeleteReply::folder(bucket, folder, deleted_count, files.rest)))

@@ -232,7 +232,8 @@ pub async fn undelete(
     caller.require_key_access(&key)?;
     let on_conflict = wish.on_conflict.unwrap_or_default();
     let wanted = UndeleteTarget { key, lsn: wish.lsn, on_conflict };
-    let (object, lsn, renamed) = object_operations::undelete(&app.jobs, &bucket, wanted).await?;
+    let context = app.jobs.acting_as(caller.actor());
+    let (object, lsn, renamed) = object_operations::undelete(&context, &bucket, wanted).await?;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
     Ok(Success(UndeletedReply { path, url, lsn, renamed }))

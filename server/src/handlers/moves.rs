@@ -65,7 +65,8 @@ pub async fn move_one(
     if from == to {
         return Err(ApiError::bad_parameter("to", "must differ from \"from\""));
     }
-    Ok(reply(&app, &move_file(&app.jobs, &bucket, &from, &to, on_taken).await?))
+    let context = app.jobs.acting_as(caller.actor());
+    Ok(reply(&app, &move_file(&context, &bucket, &from, &to, on_taken).await?))
 }
 
 /// Copies one file within its bucket. The copy is subject to the limits of an upload.
@@ -97,7 +98,9 @@ pub async fn copy_one(
         let must = "must differ from \"from\", unless \"onConflict\" is \"rename\"";
         return Err(ApiError::bad_parameter("to", must));
     }
-    Ok(reply(&app, &copy_file(&app.jobs, &app, &bucket, &from, &to, on_taken).await?))
+    let actor = caller.actor();
+    let copied = copy_file(&app.jobs, &app, actor, &bucket, &from, &to, on_taken).await?;
+    Ok(reply(&app, &copied))
 }
 
 /// Reads source, destination and conflict rule of a move or copy, and checks that the caller may use both paths.

@@ -138,6 +138,7 @@ pub async fn upload_with_token(
     if let Some(context) = RoutedContext::find(request.extensions()) {
         context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
     }
+    let issuer = issuer.with_request(request.extensions());
     let along = grant.redeem().map_err(internal)?;
     let options = ObjectOptions::from_query(&query, app.clock.unix_ms());
     let stored = async {

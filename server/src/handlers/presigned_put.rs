@@ -6,7 +6,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use catalog::{EventKind, Purpose, UploadParams};
+use catalog::{EventKind, Purpose};
 use engine::{Batch, ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
@@ -64,14 +64,16 @@ pub async fn put_presigned(
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     let taken = charge(&app, RateClass::Upload, &issuer)?;
     let options = ObjectOptions::from_query(&query, app.clock.unix_ms())?;
-    let stored = store_body(&app, &destination, (grant.params, options), key, request).await;
+    let actor = issuer.with_request(request.extensions()).actor();
+    let options = (UploadOptions::new(grant.params, EventKind::CreatedByPut, actor), options);
+    let stored = store_body(&app, &destination, options, key, request).await;
     Ok(with_rate_limit_headers(&taken, stored))
 }
 
 async fn store_body(
     app: &AppState,
     destination: &UploadTarget,
-    (params, options): (UploadParams, ObjectOptions),
+    (upload, options): (UploadOptions, ObjectOptions),
     key: ObjectKey,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
@@ -81,9 +83,8 @@ async fn store_body(
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
     let mut file = receive_raw(app, &destination.bucket, declared_type, body).await?;
     file.describe(&options)?;
-    let options = UploadOptions::new(params, EventKind::CreatedByPut);
     let stored =
-        store_files(app, &destination.bucket, options, Batch::new(), vec![file], &[key]).await?;
+        store_files(app, &destination.bucket, &upload, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(app, destination, stored);
     let etag = HeaderValue::try_from(reply.etag());
     let mut response = Success(reply).into_response();

@@ -160,8 +160,9 @@ async fn store(
     let amount = StoredAmount { objects: files.len() as u64, bytes };
     let reservation = reserve_in_link(app, &visitor.link, amount)?;
     let along = reservation.record(Batch::new(), app.rng.uuid())?;
-    let options = UploadOptions::new(UploadParams::NONE, EventKind::CreatedByPost);
-    let stored = store_files(app, &target.bucket, options, along, files, keys).await?;
+    let actor = visitor.actor.clone();
+    let options = UploadOptions::new(UploadParams::NONE, EventKind::CreatedByPost, actor);
+    let stored = store_files(app, &target.bucket, &options, along, files, keys).await?;
     reservation.settle();
     let keys: Vec<_> = stored.iter().map(|file| file.object.name().key.clone()).collect();
     let count = keys.len();

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::*;
+use crate::file_audit_block::FileAuditBlock;
 use crate::shared_link::StoredDownloads;
 use crate::upload_rules::StoredLinkUpload;
 
@@ -306,6 +307,15 @@ fn stored_logs_keep_their_form() {
     );
     let absent = r#"{"at_ms":1,"action":"key.create","actor":{"kind":"server"}}"#;
     expect::<AuditEntry>("audit/1", &full, Some((absent, absent)), &[]);
+    let actor = r#"{"kind":"key","id":"a"}"#;
+    let change = r#"{"at_ms":1,"kind":"ObjectCreated:Put","key":"a.png","actor":0}"#;
+    let with_all = r#"{"at_ms":1,"kind":"ObjectRemoved:Delete","key":"a.png","bytes":2,"actor":0,"request_id":"r"}"#;
+    let full = format!(
+        r#"{{"bucket":"photos","owner":"a","organisation":"b","actors":[{actor}],"changes":[{with_all}]}}"#
+    );
+    let absent = format!(r#"{{"bucket":"photos","actors":[{actor}],"changes":[{change}]}}"#);
+    let bad = [(r#""actor":0"#, r#""actor":1"#)];
+    expect::<FileAuditBlock>("file-audit/1", &full, Some((&absent, &absent)), &bad);
     let full = r#"{"at_ms":1,"to":"/b","last_lsn":2,"damage_count":0}"#;
     expect::<LastBackup>("last-backup", full, None, &[]);
     let full = r#"{"parts":{"3":{"requests":2,"stored":[1,10]}}}"#;

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use catalog::{Bucket, OnConflict};
+use catalog::{Actor, Bucket, OnConflict};
 use engine::{Batch, Error, ObjectKey, ObjectName};
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
@@ -22,6 +22,7 @@ use crate::services::{NewFile, Services, StoredFile};
 pub async fn copy_file(
     context: &Arc<Context>,
     services: &dyn Services,
+    actor: Actor,
     bucket: &Arc<Bucket>,
     from: &ObjectKey,
     to: &ObjectKey,
@@ -51,7 +52,7 @@ pub async fn copy_file(
             Err(error) => return Err(error.into()),
         };
         let (place, file) = (PathInBucket::File(to.clone()), NewFile::Copy { body, of: object });
-        return services.store(bucket, place, file, on_conflict, Batch::new()).await;
+        return services.store(actor, bucket, place, file, on_conflict, Batch::new()).await;
     }
     Err(ApiError::conflict("The file kept changing: try again"))
 }

@@ -21,7 +21,8 @@ use crate::{Context, limits};
 
 /// Deletes the files of a folder.
 pub(super) async fn delete(run: &JobRun, folder: &FolderKey) -> Result<(), ApiError> {
-    let JobRun { context, job, running, .. } = run;
+    let JobRun { job, running, .. } = run;
+    let context = &run.authored_context()?;
     let bucket = run.bucket()?;
     count(run, &bucket, folder).await?;
     let mut after = None;
@@ -60,7 +61,8 @@ pub(super) async fn move_all(
     to: &FolderKey,
     on_conflict: OnConflict,
 ) -> Result<(), ApiError> {
-    let JobRun { context, job, running, .. } = run;
+    let JobRun { job, running, .. } = run;
+    let context = &run.authored_context()?;
     let bucket = run.bucket()?;
     count(run, &bucket, folder).await?;
     let is_stopped = run.cancel_check();
@@ -113,7 +115,8 @@ pub(super) async fn undelete(
     folder: &FolderKey,
     since_ms: u64,
 ) -> Result<(), ApiError> {
-    let JobRun { context, running, .. } = run;
+    let running = &run.running;
+    let context = &run.authored_context()?;
     let bucket = run.bucket()?;
     let found = find_deleted(run, &bucket, folder, since_ms).await?;
     let Some((mut versions, lost)) = found else { return run.stopped_result() };

@@ -85,11 +85,11 @@ async fn import_url(
     let downloaded = timeout(IMPORT_FILE_TIMEOUT, download(run, &principal, &url)).await;
     let (body, declared_type) = downloaded.map_err(|_| "timed out".to_owned())??;
     // Permissions may have changed during the download.
-    run.authorize().map_err(log_and_describe)?;
+    let JobPrincipal { actor, .. } = run.authorize().map_err(log_and_describe)?;
     let bucket = run.bucket().map_err(log_and_describe)?;
     let file = NewFile::Download { body, name: name_of(&url), declared_type };
     let place = PathInBucket::Folder(folder.clone());
-    let stored = run.services.store(&bucket, place, file, on_conflict, along).await;
+    let stored = run.services.store(actor, &bucket, place, file, on_conflict, along).await;
     Ok(stored.map_err(log_and_describe)?.object.bytes())
 }
 

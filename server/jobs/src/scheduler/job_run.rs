@@ -68,6 +68,11 @@ impl JobRun {
         self.services.authorize(&self.job)
     }
 
+    /// Returns the context on behalf of the principal that started the job.
+    pub(super) fn authored_context(&self) -> Result<Arc<Context>, ApiError> {
+        Ok(self.context.acting_as(self.authorize()?.actor))
+    }
+
     /// Returns the current record of the bucket.
     pub(super) fn bucket(&self) -> Result<Arc<Bucket>, ApiError> {
         let name = self.job.work.bucket().ok_or_else(ApiError::bucket_not_found)?;

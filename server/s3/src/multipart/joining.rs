@@ -18,6 +18,7 @@ use s3s::dto::{
     CompletedPart,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use service::auth::Caller;
 use service::state::AppState;
 use service::upload::{StagedFile, store_files};
 use tokio::task::JoinHandle;
@@ -63,7 +64,7 @@ pub(crate) async fn complete_multipart_upload(
     };
     // A separate task continues after a client disconnect.
     let mut joining: JoinHandle<S3Result<Joined>> =
-        tokio::spawn(async move { joined(&app, bucket, upload, wanted).await });
+        tokio::spawn(async move { joined(&app, &caller, bucket, upload, wanted).await });
     match tokio::time::timeout(crate::limits::S3_COMPLETE_KEEPALIVE_DELAY, &mut joining).await {
         Ok(ended) => Ok(output(ended_with(ended)?)),
         Err(_) => {
@@ -140,6 +141,7 @@ fn parse_listed_parts(named: &[CompletedPart]) -> S3Result<Vec<ListedPart>> {
 
 async fn joined(
     app: &AppState,
+    caller: &Caller,
     bucket: Arc<Bucket>,
     upload: MultipartUpload,
     wanted: ObjectOptions,
@@ -180,11 +182,11 @@ async fn joined(
         ..upload.clone()
     };
     let (fact, value) = done.fact().map_err(|error| ours(error.into()))?;
-    let manner = upload_options(EventKind::CreatedByMultipart).completing(upload.id);
+    let options = upload_options(EventKind::CreatedByMultipart, caller).completing(upload.id);
     let (along, keys) = (along.put_fact(fact, value), [upload.key.clone()]);
-    let kept = store_files(app, &bucket, manner, along, vec![received], &keys).await;
-    let kept = kept.map_err(|error| ours(wanted.conditions.explain(error)))?;
-    let version_id = kept.first().and_then(|kept| id_of(&bucket, &kept.object));
+    let stored = store_files(app, &bucket, &options, along, vec![received], &keys).await;
+    let stored = stored.map_err(|error| ours(wanted.conditions.explain(error)))?;
+    let version_id = stored.first().and_then(|stored| id_of(&bucket, &stored.object));
     let store = app.store.clone();
     let removed = blocking(move || upload.remove_parts(&store)).await;
     if let Err(error) = removed {

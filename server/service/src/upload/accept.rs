@@ -63,7 +63,7 @@ pub fn resolve_keys(
 pub(super) async fn accept(
     app: &AppState,
     bucket: &Bucket,
-    options: UploadOptions,
+    options: &UploadOptions,
     files: &mut [StagedFile],
     wanted: &[ObjectKey],
 ) -> Result<(), ApiError> {
@@ -83,7 +83,7 @@ pub(super) async fn accept(
 async fn precheck(
     app: &AppState,
     bucket: &Bucket,
-    UploadOptions { rule, completes, .. }: UploadOptions,
+    &UploadOptions { rule, completes, .. }: &UploadOptions,
     files: &[StagedFile],
     wanted: &[ObjectKey],
 ) -> Result<(), ApiError> {

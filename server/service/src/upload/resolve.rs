@@ -27,7 +27,7 @@ pub(super) struct ResolvedUpload {
     pub(super) thumbnails: Vec<ThumbnailKey>,
     pub(super) batch: Batch,
     pub(super) growth: QuotaDelta,
-    /// Webhook events; none if the bucket has no webhooks.
+    /// Event of each file.
     pub(super) events: Vec<ObjectEvent>,
     /// Held until the batch is stored or rejected.
     _claims: Vec<Claim<ObjectName>>,
@@ -41,7 +41,7 @@ pub(super) struct ResolvedUpload {
 pub(super) async fn resolve(
     app: &AppState,
     bucket: &Bucket,
-    options: UploadOptions,
+    options: &UploadOptions,
     along: Batch,
     files: &[StagedFile],
     wanted: &[ObjectKey],
@@ -50,7 +50,6 @@ pub(super) async fn resolve(
         choose_names(app, bucket, options.rule, files, wanted).await?;
     // In a versioned bucket a replaced object still uses its space.
     let frees_space = app.catalog.quotas().is_limited(bucket) && bucket.versioning.is_none();
-    let has_webhooks = app.catalog.webhooks().has_any(&bucket.name);
     let (mut batch, mut growth, mut events) = (along, QuotaDelta::default(), Vec::new());
     for (file, proposal) in files.iter().zip(&proposals) {
         let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
@@ -67,9 +66,7 @@ pub(super) async fn resolve(
         }
         growth.count(file.staged.bytes(), replaced.as_ref());
         let put_options = file.put_options(&proposal.key);
-        if has_webhooks {
-            events.push(file.event(options.event, &proposal.key, &put_options));
-        }
+        events.push(file.event(options.event, &proposal.key, &put_options));
         batch = batch.put(name, file.staged.clone(), put_options);
     }
     batch = thumbnails::add(batch, &bucket.name, files, &proposals, &placed);

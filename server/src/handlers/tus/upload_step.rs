@@ -16,7 +16,7 @@ use catalog::commit::commit;
 use catalog::object_attributes::StoredAttributes;
 use catalog::open_uploads::{SuspendedUpload, UploadLock};
 use catalog::{
-    Bucket, EventKind, PendingUpload, Scope, SharedLink, StagedUpload, StoredAmount,
+    Actor, Bucket, EventKind, PendingUpload, Scope, SharedLink, StagedUpload, StoredAmount,
     ThumbnailChoice, UploadParams, UploadReservation,
 };
 use engine::upload::{ResumableUpload, ResumePoint};
@@ -60,6 +60,11 @@ impl From<Caller> for Uploader {
 }
 
 impl Uploader {
+    /// Returns the author of the upload in the audit log.
+    fn actor(&self) -> Actor {
+        self.link.as_ref().map_or_else(|| self.caller.actor(), |visitor| visitor.actor.clone())
+    }
+
     fn link(&self) -> Option<&Arc<SharedLink>> {
         self.link.as_ref().map(|visitor| &visitor.link)
     }
@@ -451,12 +456,14 @@ impl UploadSession {
         if let Some(reservation) = &reservation {
             along = reservation.record(along, self.upload.id)?;
         }
-        let wishes = UploadParams { naming, rule, thumbnail };
-        let manner =
-            UploadOptions::new(wishes, EventKind::CreatedByMultipart).completing(self.upload.id);
-        let kept = store_files(&self.app, &destination.bucket, manner, along, files, &keys).await?;
-        let object = kept.into_iter().next().map(|file| file.object);
-        let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
+        let params = UploadParams { naming, rule, thumbnail };
+        let options =
+            UploadOptions::new(params, EventKind::CreatedByMultipart, self.uploader.actor())
+                .completing(self.upload.id);
+        let stored =
+            store_files(&self.app, &destination.bucket, &options, along, files, &keys).await?;
+        let object = stored.into_iter().next().map(|file| file.object);
+        let object = object.ok_or_else(|| ApiError::internal("the upload stored no file"))?;
         if let (Some(reservation), Some(visitor)) = (reservation, &self.uploader.link) {
             reservation.settle();
             let name = self.uploader_name()?;
