@@ -12,12 +12,14 @@ use crate::markup::{self, CodeBlock, escape, slug};
 use crate::page_layout::{Page, PageGroup, Section};
 
 /// Names of the files, in the order of the contents. The first is the front page.
-const GUIDES: [&str; 13] = [
+const GUIDES: [&str; 15] = [
     "quick-start",
     "browser-uploads",
     "private-files",
+    "file-requests",
     "transforms",
     "resumable-uploads",
+    "metadata",
     "s3",
     "webhooks",
     "cdn",

@@ -78,6 +78,17 @@ const GUIDES: &[Guide] = &[
         ],
     },
     Guide {
+        name: "file-requests",
+        printed: &[
+            ("sh", &["/-/s/", "\"uploadedFiles\":0", "\"entries\":[]"]),
+            ("js", &["/-/s/"]),
+            ("python", &["/-/s/"]),
+        ],
+        stored: &[],
+        written: &[],
+        not_run: &[],
+    },
+    Guide {
         name: "frameworks",
         printed: &[("js", &["cat.jpg?width=800&format=auto", "1600w"])],
         stored: &[],
@@ -89,6 +100,17 @@ const GUIDES: &[Guide] = &[
         printed: &[("sh", &["UploadMethods", "phone-pics", "Authorization"])],
         stored: &[],
         written: &["trug-pics.sxcu"],
+        not_run: &[],
+    },
+    Guide {
+        name: "metadata",
+        printed: &[
+            ("sh", &["\"by\":\"ann\"", "\"by\":\"bob\"", "\"id\":\"tmp\"", "\"file.upload\""]),
+            ("js", &["/pics/described/cat%20(1).jpg", "x"]),
+            ("python", &["image/jpeg", "[]\n", "file.upload described/cat.jpg 127.0.0.1"]),
+        ],
+        stored: &["/pics/described/cat.jpg"],
+        written: &[],
         not_run: &[],
     },
     Guide {
@@ -264,7 +286,7 @@ fn guides_to_start_with_have_working_examples() {
 
 #[test]
 fn guides_to_uploads_have_working_examples() {
-    named(&["browser-uploads", "resumable-uploads", "private-files"]);
+    named(&["browser-uploads", "resumable-uploads", "private-files", "file-requests"]);
 }
 
 #[test]
@@ -274,5 +296,5 @@ fn guides_to_connections_have_working_examples() {
 
 #[test]
 fn guides_to_operation_have_working_examples() {
-    named(&["migration", "backup"]);
+    named(&["migration", "backup", "metadata"]);
 }

@@ -102,6 +102,7 @@ fn post_object_stores_a_file_with_its_fields() {
         ("Cache-Control", "max-age=9"),
         ("x-amz-meta-who", "ann"),
         ("acl", "private"),
+        ("x-trug-expires-at", "2030-01-31T12:00:00Z"),
         ("tagging", "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"),
         ("x-amz-checksum-crc32", "NhCmhg=="),
     ] {
@@ -119,6 +120,7 @@ fn post_object_stores_a_file_with_its_fields() {
         ("cache-control", "max-age=9"),
         ("x-amz-meta-who", "ann"),
         ("x-amz-tagging-count", "1"),
+        ("x-amz-expiration", "expiry-date=\"Thu, 31 Jan 2030 12:00:00 GMT\", rule-id=\"\""),
         ("x-amz-checksum-crc32", "NhCmhg=="),
         ("etag", stored.header("etag")),
     ] {

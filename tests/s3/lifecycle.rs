@@ -72,6 +72,34 @@ fn unsupported_lifecycle_rules_are_not_accepted() {
 }
 
 #[test]
+fn headers_of_an_upload_set_the_expiry_of_the_object() {
+    let mut bucket = Bucket::new();
+    let expiry = |bucket: &mut Bucket, path: &str| {
+        let headers = bucket.get(path, &[]).headers;
+        let found = headers.into_iter().find(|(name, _)| name == "x-amz-expiration");
+        found.map(|(_, value)| value)
+    };
+    bucket.put("/photos/a.txt", &[("x-trug-expires-in", "86400")], "a");
+    let date = expiry(&mut bucket, "/photos/a.txt").unwrap();
+    assert!(date.starts_with("expiry-date=\"") && date.ends_with("rule-id=\"\""), "{date}");
+    let at = [("x-trug-expires-at", "2030-01-31T12:00:00Z")];
+    let copied = [at[0], ("x-amz-copy-source", "/photos/a.txt")];
+    bucket.put("/photos/b.txt", &copied, "");
+    let expected = "expiry-date=\"Thu, 31 Jan 2030 12:00:00 GMT\", rule-id=\"\"";
+    assert_eq!(expiry(&mut bucket, "/photos/b.txt").as_deref(), Some(expected));
+    bucket.put("/photos/c.txt", &[("x-amz-copy-source", "/photos/a.txt")], "");
+    assert_eq!(expiry(&mut bucket, "/photos/c.txt"), None);
+    for (name, value) in [
+        ("x-trug-expires-in", "59"),
+        ("x-trug-expires-in", "soon"),
+        ("x-trug-expires-at", "2000-01-01T00:00:00Z"),
+    ] {
+        let sent = bucket.send("PUT", "/photos/d.txt", &[(name, value)], "d");
+        assert_eq!(outcome(&sent), is(400, "InvalidArgument"), "{name}: {value}");
+    }
+}
+
+#[test]
 fn tags_do_not_change_the_last_modified_time() {
     let mut bucket = Bucket::new();
     bucket.put("/photos/a.txt", &[], "a");

@@ -27,6 +27,7 @@ use super::acl::is_made_public;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
 use super::errors::{s3_error, to_s3_error};
+use super::lifecycle::sent_expiry;
 use super::object_lock::sent_lock;
 use super::objects::{authorized_object, etag_in, strong_etag, time_of, upload_options};
 use super::stored::{StoredParts, described, with_content};
@@ -87,6 +88,7 @@ pub(super) async fn copy_object(
     let sent = StoredAttributes {
         lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
         is_public: is_made_public(app, &caller, &headers, &bucket)?,
+        expires_ms: sent_expiry(&headers, app.clock.unix_ms())?,
         ..described(&headers, input.metadata, &input.key, &key)?
     };
     let tagging = input.tagging_directive.as_ref();

@@ -34,6 +34,7 @@ use super::acl::is_made_public;
 use super::errors::{s3_error, to_s3_error};
 use super::form_signature::FormSignature;
 use super::incoming::{Digests, ExpectedBody};
+use super::lifecycle::sent_expiry;
 use super::object_lock::sent_lock;
 use super::objects::{authorized_object, hex, upload_options};
 use super::post_policy::{Fields, Policy, field};
@@ -237,7 +238,8 @@ fn headers_of(fields: &Fields) -> S3Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         let name = if name == "acl" { "x-amz-acl" } else { name };
-        let is_header = name.starts_with("x-amz-") && !OF_SIGNATURE.contains(&name);
+        let is_header = name.starts_with("x-trug-")
+            || name.starts_with("x-amz-") && !OF_SIGNATURE.contains(&name);
         if !is_header && !HEADERS.iter().any(|header| header.as_str() == name) {
             continue;
         }
@@ -293,6 +295,7 @@ async fn store(
     let described = StoredAttributes {
         lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
         is_public: is_made_public(app, caller, &headers, &bucket)?,
+        expires_ms: sent_expiry(&headers, app.clock.unix_ms())?,
         ..described_by(fields, &headers, &key)?
     };
     let (received, digests) =

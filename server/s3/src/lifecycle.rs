@@ -5,7 +5,7 @@
 
 use catalog::limits::EXPIRY_SECONDS_MAX;
 use catalog::{BucketChange, Expiration, LifecycleRule, Scope, check_lifecycle};
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use protocol::conditional::http_date;
 use protocol::object_path::parse_bucket_name;
 use s3s::dto::{
@@ -16,6 +16,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use service::auth::Caller;
+use service::object_options::expiry_time;
 use service::state::AppState;
 
 use super::access::caller_of;
@@ -25,6 +26,10 @@ use super::errors::{s3_error, to_s3_error};
 use super::objects::{millis_of, time_of};
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
+/// Request header with the lifetime of a new object in seconds.
+const EXPIRES_IN: &str = "x-trug-expires-in";
+/// Request header with the expiry time of a new object.
+const EXPIRES_AT: &str = "x-trug-expires-at";
 /// Response header with the expiry of an object (S3 API).
 pub(super) const EXPIRATION: header::HeaderName =
     header::HeaderName::from_static("x-amz-expiration");
@@ -76,6 +81,17 @@ pub(super) async fn delete(
     let caller = caller_of(&request.extensions)?;
     set(app, &caller, &request.input.bucket, Vec::new()).await?;
     Ok(DeleteBucketLifecycleOutput {})
+}
+
+/// Returns the expiry time that the headers of an upload set, in milliseconds since 1970.
+pub(super) fn sent_expiry(headers: &HeaderMap, now_ms: u64) -> S3Result<Option<u64>> {
+    let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let (seconds, time) = (text(EXPIRES_IN), text(EXPIRES_AT));
+    let seconds = seconds.map(|it| it.parse()).transpose().map_err(|_| {
+        let message = format!("{EXPIRES_IN} must be a number of seconds");
+        S3Error::with_message(S3ErrorCode::InvalidArgument, message)
+    })?;
+    expiry_time(now_ms, seconds, time.as_deref()).map_err(|error| to_s3_error(&error))
 }
 
 /// Returns the value of [`EXPIRATION`] for an object that expires by a rule, or by its own expiry time.

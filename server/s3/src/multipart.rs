@@ -43,6 +43,7 @@ use super::checksums::{Algorithm, RunningChecksum, copy_checksums, response_of};
 use super::copying::{Source, copy_source};
 use super::errors::{s3_error, to_s3_error};
 use super::incoming::ExpectedBody;
+use super::lifecycle::sent_expiry;
 use super::object_lock::sent_lock;
 use super::objects::{authorized_object, hex, limited_body, strong_etag, time_of};
 use super::stored::described;
@@ -61,6 +62,7 @@ pub(super) async fn create_multipart_upload(
     let attributes = StoredAttributes {
         lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
         is_public: is_made_public(app, &caller, &headers, &bucket)?,
+        expires_ms: sent_expiry(&headers, app.clock.unix_ms())?,
         ..described(&headers, input.metadata, &input.key, &key)?
     };
     let checksum = checksum_of(input.checksum_algorithm.as_ref(), input.checksum_type.as_ref())?;

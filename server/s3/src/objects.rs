@@ -28,6 +28,7 @@ use super::checksums::{Algorithm, copy_checksums, response_of};
 use super::conditions::WriteConditions;
 use super::errors::to_s3_error;
 use super::incoming::{BodyReport, ExpectedBody, VerifiedBody};
+use super::lifecycle::sent_expiry;
 use super::object_lock::sent_lock;
 use super::stored::{StoredParts, described, with_content};
 use super::versioning::id_of;
@@ -159,6 +160,7 @@ pub(super) async fn put_object(
     let described = StoredAttributes {
         lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
         is_public: is_made_public(app, &caller, &headers, &bucket)?,
+        expires_ms: sent_expiry(&headers, app.clock.unix_ms())?,
         ..described(&headers, input.metadata, &input.key, &key)?
     };
     let name = ObjectName::new(bucket.name.clone(), key.clone());
