@@ -50,6 +50,11 @@ pub const IMPORT_URLS_MAX: usize = 500;
 pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
 pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
+/// Maximum side of previews of images on the pages of shared links, in pixels; of links with a maximum of downloads.
+pub const PREVIEW_SIDE_MAX: u32 = 1_600;
+pub const LIMITED_PREVIEW_SIDE_MAX: u32 = 1_024;
+/// Maximum bytes of a text that the page of a file shows.
+pub const PREVIEW_TEXT_BYTES_MAX: u64 = 64 * 1_024;
 /// Maximum files and folders of a shared link.
 pub const LINK_PATHS_MAX: usize = 500;
 /// Maximum characters of the title, and of the message, of a shared link.

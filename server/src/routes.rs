@@ -26,6 +26,7 @@ use service::upload;
 use usage::operation::Operation;
 
 use crate::handlers::presigned_put::OBJECT_METHODS;
+use crate::handlers::shared_pages::link_entries;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, client_module, dashboard, delete,
     deleted_versions, docs, download_links, health, integrations, jobs, list, metrics, moves,
@@ -273,6 +274,7 @@ routes! { ROUTES documented as EndpointsDocument;
     // Pages of shared links, for clients without an account.
     Get "/-/s/{token}" Open Deliver shared_pages::page;
     Post "/-/s/{token}/unlock" Open Other shared_pages::unlock;
+    Get "/-/s/{token}/list" Open List link_entries::list;
     Get "/-/s/{token}/zip" Open Deliver shared_pages::zip;
     Get "/-/s/{token}/f/{*path}" Open Deliver shared_pages::file;
     Post "/-/s/{token}/u" Open Upload upload_pages::upload_form;

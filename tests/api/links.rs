@@ -16,7 +16,7 @@ const LINKS: &str = "/api/buckets/secret/links";
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Creates Ann's private bucket `secret` with some files.
-async fn world() -> (World, Client) {
+pub(super) async fn world() -> (World, Client) {
     let (world, client) = World::with_bucket(1);
     let private = BucketSettings { access: Some(Access::Private), ..Default::default() };
     world.bucket("ann", "secret", private);
@@ -29,7 +29,7 @@ async fn world() -> (World, Client) {
 }
 
 /// Creates a link; returns it, and the path of its page.
-async fn create(client: &Client, wish: Value) -> (Value, String) {
+pub(super) async fn create(client: &Client, wish: Value) -> (Value, String) {
     let link = client.post_json(LINKS, wish).await.check_done()["link"].clone();
     let path = path_of(&link["url"]);
     (link, path)
@@ -103,7 +103,7 @@ async fn link_of_a_file_shows_it() {
         check_page(&page, 200, says);
     }
     client.delete("/secret/a/p.png").await.check_done();
-    check_page(&world.anonymous().get(&path).await, 200, "1 file no longer available");
+    check_page(&world.anonymous().get(&path).await, 200, "1 file is no longer available.");
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ mod imports;
 mod integrations;
 mod jobs;
 mod keys;
+mod link_pages;
 mod link_uploads;
 mod links;
 mod list;

@@ -12,6 +12,7 @@ import { measured as measuredFiles, tests as files } from "./files.mjs";
 import { tests as finding } from "./finding.mjs";
 import { tests as fresh } from "./fresh.mjs";
 import { tests as deletion } from "./deletion.mjs";
+import { tests as galleries } from "./galleries.mjs";
 import { tests as hostile } from "./hostile.mjs";
 import { tests as keyboard } from "./keyboard.mjs";
 import { tests as looks } from "./looks.mjs";
@@ -36,7 +37,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** Longest first, so that none is left over at the end. */
-const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, requests, deletion, keyboard, files, tenants, addresses, fresh, pure];
+const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, requests, galleries, deletion, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those selected by words. */

@@ -55,7 +55,7 @@ const SECTIONS: &[Section] = &[
     Section {
         absent: &["active", "auto", "download"],
         like: &["Management", "Links that request files"],
-        ..section("Shared links", &[200])
+        ..section("Shared links", &[200, 200, 200])
     },
     Section {
         absent: &["no", "optional", "required"],

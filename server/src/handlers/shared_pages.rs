@@ -7,7 +7,9 @@
 //! A download is a GET of a file or an archive, without a range or with one from the first byte. Of a limited link
 //! every GET of a file is one, so that ranges have no effect; previews of images are not downloads.
 
+pub(super) mod file_html;
 pub(super) mod html;
+pub mod link_entries;
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use axum::response::Response;
 use catalog::{
     Bucket, LinkKind, LinkLayout, LinkSecret, LinkState, Password, SharedLink, SharedLinkId,
 };
-use engine::{FolderKey, Object, ObjectKey, ObjectName, Store};
+use engine::{Object, ObjectKey, ObjectName};
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
@@ -25,7 +27,6 @@ use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::file_name::sanitize;
 use protocol::object_path::PathInBucket;
-use protocol::paging::{folder_cursor_text, parse_folder_cursor};
 use protocol::query::Query;
 use protocol::request_body::{BodyLimits, RequestBody};
 use protocol::reserved_paths::LINK_PATH;
@@ -39,13 +40,12 @@ use service::transform_params::transform_params;
 use service::zip::{zip_contents, zip_response};
 use usage::task::blocking;
 
-use self::html::{Frame, Listing, Notice, file_page, is_image, listing_page, locked_page};
+use self::file_html::{ShownFile, file_page, text_head};
+use self::html::{Frame, Listing, Notice, file_url, is_image, listing_page, locked_page};
 use super::upload_pages;
-use crate::limits::LINK_PAGE_ENTRIES;
+use crate::limits::LIMITED_PREVIEW_SIDE_MAX;
 
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
-/// Maximum side of previews of a link with a maximum of downloads, in pixels.
-const LIMITED_PREVIEW_SIDE_MAX: u32 = 1_024;
 /// Largest form with a password.
 const UNLOCK_BODY_BYTES_MAX: u64 = 4_096;
 
@@ -57,9 +57,15 @@ pub(super) struct OpenLink {
     pub(super) path: String,
 }
 
-/// Page in place of the requested one.
+/// Reason why a link or its file is not shown.
 pub(super) enum Refusal {
-    Page(Box<Response>),
+    Notice(Notice),
+    /// The password was not entered, or was wrong.
+    Locked {
+        /// Path of the page.
+        path: String,
+        is_wrong: bool,
+    },
     Error(ApiError),
 }
 
@@ -71,19 +77,36 @@ impl From<ApiError> for Refusal {
 
 impl From<Notice> for Refusal {
     fn from(notice: Notice) -> Self {
-        Self::Page(Box::new(notice.page()))
+        Self::Notice(notice)
     }
 }
 
-/// Returns the response, or the page of a file that does not exist instead of its error.
+impl Refusal {
+    /// Returns the error for a client that is not a browser.
+    pub(super) fn into_error(self) -> ApiError {
+        match self {
+            Self::Error(error) => error,
+            Self::Locked { .. } => ApiError::link_locked(),
+            Self::Notice(Notice::Full) => ApiError::link_full(),
+            Self::Notice(Notice::FileNotFound) => ApiError::file_not_found(),
+            Self::Notice(Notice::Expired | Notice::NoLongerAvailable | Notice::UsedUp) => {
+                ApiError::link_expired("ask the person who sent it for a new one")
+            }
+            Self::Notice(_) => ApiError::shared_link_not_found(),
+        }
+    }
+}
+
+/// Returns the response, or the page in place of it. The error of a missing file is a page, too.
 pub(super) fn finished(result: Result<Response, Refusal>) -> Result<Response, ApiError> {
     match result {
-        Ok(response) => Ok(response),
-        Err(Refusal::Page(page)) => Ok(*page),
+        Err(Refusal::Notice(notice)) => Ok(notice.page()),
+        Err(Refusal::Locked { path, is_wrong }) => Ok(locked_page(&path, is_wrong)),
         Err(Refusal::Error(error)) if error.status() == StatusCode::NOT_FOUND => {
             Ok(Notice::FileNotFound.page())
         }
         Err(Refusal::Error(error)) => Err(error),
+        Ok(response) => Ok(response),
     }
 }
 
@@ -126,28 +149,17 @@ async fn page_of(
     if open.link.kind() == LinkKind::Upload {
         return Ok(upload_pages::form_page(app, &open));
     }
-    let places = open.link.places();
-    let only_file = match &places[..] {
+    let only_file = match &open.link.places()[..] {
         [PathInBucket::File(key)] => Some(key.clone()),
         _ => None,
     };
     let requested = query.string(&["file"])?.map(|path| super::file_in(&path)).transpose()?;
-    if let Some(key) = requested.or(only_file.clone()) {
-        let name = open.name_of(key)?;
-        let found = app.store.get(&name).map_err(ApiError::from)?;
-        let is_current = |it: &Object| !open.bucket.is_expired(it, || app.clock.unix_ms());
-        let file = found.filter(is_current).ok_or(Notice::FileNotFound)?;
-        let title = match only_file.is_some() && !open.link.title.is_empty() {
-            true => open.link.title.clone(),
-            false => name.key.file_name().to_owned(),
-        };
-        let frame = open.frame(app, title);
-        let is_limited = open.link.downloads_max.is_some();
-        return Ok(file_page(&frame, &file, only_file.is_some(), is_limited));
+    let is_only = only_file.is_some();
+    if let Some(key) = requested.or(only_file) {
+        return page_of_file(app, &open, key, is_only).await;
     }
     let folder = query.string(&["path"])?;
-    let after = query.string(&["after"])?;
-    let entries = open.entries(app, folder.as_deref(), after).await?;
+    let entries = open.entries(app, folder.as_deref(), query.string(&["after"])?).await?;
     let images = entries.files.iter().filter(|file| is_image(file)).count();
     let is_gallery = match open.link.layout {
         LinkLayout::Auto => images > 0 && 2 * images >= entries.files.len(),
@@ -163,10 +175,34 @@ async fn page_of(
             files: &entries.files,
             missing: entries.missing,
             is_gallery,
+            is_limited: open.link.downloads_max.is_some(),
             may_zip: open.link.zip,
             next: entries.next.as_deref(),
+            nonce: app.rng.uuid().simple().to_string(),
         },
     ))
+}
+
+async fn page_of_file(
+    app: &AppState,
+    open: &OpenLink,
+    key: ObjectKey,
+    is_only: bool,
+) -> Result<Response, Refusal> {
+    let name = open.name_of(key)?;
+    let found = app.store.get(&name).map_err(ApiError::from)?;
+    let is_current = |it: &Object| !open.bucket.is_expired(it, || app.clock.unix_ms());
+    let file = found.filter(is_current).ok_or(Notice::FileNotFound)?;
+    let title = match is_only && !open.link.title.is_empty() {
+        true => open.link.title.clone(),
+        false => name.key.file_name().to_owned(),
+    };
+    let is_limited = open.link.downloads_max.is_some();
+    let text = if is_limited { None } else { text_head(app, &file).await };
+    let url = file_url(&open.path, &file);
+    let all = (!is_only).then_some(&*open.path);
+    let shown = ShownFile { file: &file, url, all, is_limited, text };
+    Ok(file_page(&open.frame(app, title), &shown))
 }
 
 /// Returns a file of a link, by delivery.
@@ -324,7 +360,7 @@ async fn unlock_of(
         let hash = Some(Arc::new(password.clone()));
         match app.passwords.check(hash, Password::parse_presented(&presented)).await {
             Ok(true) => limiter.refund_login_attempt(attempt),
-            Ok(false) => return Ok(locked_page(&path, true)),
+            Ok(false) => return Err(Refusal::Locked { path, is_wrong: true }),
             Err(_) => {
                 limiter.refund_login_attempt(attempt);
                 return Err(ApiError::overloaded(1).into());
@@ -376,7 +412,7 @@ fn open(app: &AppState, secret: &str, head: &Parts) -> Result<OpenLink, Refusal>
 fn unlocked(app: &AppState, link: Arc<SharedLink>, head: &Parts) -> Result<OpenLink, Refusal> {
     let path = link_path(&link);
     if !is_unlocked(app, &link, &head.headers) {
-        return Err(Refusal::Page(Box::new(locked_page(&path, false))));
+        return Err(Refusal::Locked { path, is_wrong: false });
     }
     let bucket = shared_bucket(&app.catalog, &link).map_err(|_| Notice::NoLongerAvailable)?;
     Ok(OpenLink { link, bucket, path })
@@ -387,7 +423,7 @@ fn open_download(app: &AppState, secret: &str, head: &Parts) -> Result<OpenLink,
     let open = open(app, secret, head)?;
     match open.link.kind() {
         LinkKind::Download => Ok(open),
-        LinkKind::Upload => Err(Notice::FileNotFound.into()),
+        LinkKind::Upload => Err(ApiError::shared_link_not_found().into()),
     }
 }
 
@@ -406,7 +442,7 @@ pub(super) fn open_upload(
     };
     match open.link.kind() {
         LinkKind::Upload => Ok(open),
-        LinkKind::Download => Err(Notice::FileNotFound.into()),
+        LinkKind::Download => Err(ApiError::shared_link_not_found().into()),
     }
 }
 
@@ -443,15 +479,6 @@ fn is_whole_or_start(response: &Response) -> bool {
     }
 }
 
-/// Entries of a page.
-#[derive(Default)]
-struct Entries {
-    folders: Vec<(String, String)>,
-    files: Vec<Object>,
-    missing: usize,
-    next: Option<String>,
-}
-
 impl OpenLink {
     /// Returns the object of a key, if the link includes it.
     fn name_of(&self, key: ObjectKey) -> Result<ObjectName, Notice> {
@@ -468,14 +495,21 @@ impl OpenLink {
         }
     }
 
-    pub(super) fn frame(&self, app: &AppState, title: String) -> Frame<'_> {
+    pub(super) fn frame<'a>(&'a self, app: &'a AppState, title: String) -> Frame<'a> {
         Frame {
             path: &self.path,
             title,
             message: &self.link.message,
             expires_ms: self.link.expires_ms,
             host: app.public_url.host().unwrap_or_default(),
+            preview_base: self.may_be_previewed().then_some(app.public_url.as_str()),
         }
+    }
+
+    /// Returns whether other sites may show a preview of the page: everybody who knows the link may open it, any number
+    /// of times.
+    pub(super) fn may_be_previewed(&self) -> bool {
+        self.link.password.is_none() && self.link.downloads_max.is_none()
     }
 
     /// Returns the title of the link: by default, the name of its only file or folder.
@@ -491,84 +525,4 @@ impl OpenLink {
             several => format!("{} items", several.len()),
         }
     }
-
-    /// Returns the entries of a folder of the link, or those that the link names.
-    async fn entries(
-        &self,
-        app: &AppState,
-        folder: Option<&str>,
-        after: Option<String>,
-    ) -> Result<Entries, Refusal> {
-        let (store, bucket) = (app.store.clone(), self.bucket.clone());
-        let places = self.link.places();
-        let folder = match (folder, &places[..]) {
-            (Some(folder), _) => Some(self.folder_within(folder)?),
-            (None, [PathInBucket::Folder(only)]) => Some(only.clone()),
-            (None, _) => None,
-        };
-        let now_ms = app.clock.unix_ms();
-        let entries = blocking(move || {
-            let mut entries = match folder {
-                Some(folder) => folder_entries(&store, &bucket.name, &folder, after.as_deref()),
-                None => named_entries(&store, &bucket.name, places),
-            }?;
-            entries.files.retain(|file| !bucket.is_expired(file, || now_ms));
-            Ok::<_, ApiError>(entries)
-        });
-        Ok(entries.await?)
-    }
-
-    /// Parses a folder that is in the link.
-    fn folder_within(&self, folder: &str) -> Result<FolderKey, Refusal> {
-        let PathInBucket::Folder(folder) = PathInBucket::parse(folder)? else {
-            return Err(Notice::FileNotFound.into());
-        };
-        let is_above = |path: &&String| path.is_empty() || path.ends_with('/');
-        let mut above = self.link.paths.iter().filter(is_above);
-        match above.any(|path| folder.as_str().starts_with(path.as_str())) {
-            true => Ok(folder),
-            false => Err(Notice::FileNotFound.into()),
-        }
-    }
-}
-
-/// Returns a page of the entries of a folder. Blocks on the index.
-fn folder_entries(
-    store: &Store,
-    bucket: &engine::BucketName,
-    folder: &FolderKey,
-    after: Option<&str>,
-) -> Result<Entries, ApiError> {
-    let after = after.map(parse_folder_cursor).transpose().map_err(ApiError::bad_path)?;
-    let page = store.list_folder(bucket, folder, after.as_ref(), LINK_PAGE_ENTRIES)?;
-    let next = page.next.as_ref().map(folder_cursor_text);
-    let folders = page.folders.iter().map(|it| (it.last_segment().to_owned(), it.to_string()));
-    let is_shown = |file: &Object| !file.is_derived() && !file.name().key.is_folder_marker();
-    Ok(Entries {
-        folders: folders.collect(),
-        files: page.files.into_iter().filter(is_shown).collect(),
-        missing: 0,
-        next,
-    })
-}
-
-/// Returns the files and folders that a link names. Blocks on the index.
-fn named_entries(
-    store: &Store,
-    bucket: &engine::BucketName,
-    places: Vec<PathInBucket>,
-) -> Result<Entries, ApiError> {
-    let mut entries = Entries::default();
-    for place in places {
-        match place {
-            PathInBucket::Folder(folder) => {
-                entries.folders.push((folder.last_segment().to_owned(), folder.to_string()));
-            }
-            PathInBucket::File(key) => match store.get(&ObjectName::new(bucket.clone(), key))? {
-                Some(file) => entries.files.push(file),
-                None => entries.missing += 1,
-            },
-        }
-    }
-    Ok(entries)
 }

@@ -238,7 +238,7 @@ pub async fn tus_create(
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
-    let open = open_for_change(&app, &secret, &head, false).map_err(error_of)?;
+    let open = open_for_change(&app, &secret, &head, false).map_err(Refusal::into_error)?;
     let uploader = uploader(&app, &open, &head)?;
     charge(&app, RateClass::Upload, &uploader.caller)?;
     let request = Request::from_parts(head, body);
@@ -315,7 +315,7 @@ pub async fn tus_terminate(
 }
 
 fn begun_uploader(app: &AppState, secret: &str, head: &Parts) -> Result<Uploader, ApiError> {
-    let open = open_for_change(app, secret, head, true).map_err(error_of)?;
+    let open = open_for_change(app, secret, head, true).map_err(Refusal::into_error)?;
     uploader(app, &open, head)
 }
 
@@ -341,20 +341,6 @@ fn uploader(app: &AppState, open: &OpenLink, head: &Parts) -> Result<Uploader, A
     caller.require_plan(app.endpoint())?;
     let visitor = LinkVisitor { link: open.link.clone(), actor: anonymous_actor(head) };
     Ok(Uploader { caller, link: Some(visitor) })
-}
-
-/// Returns the error for a client of tus in place of a page.
-fn error_of(refusal: Refusal) -> ApiError {
-    let page = match refusal {
-        Refusal::Error(error) => return error,
-        Refusal::Page(page) => page,
-    };
-    match page.status() {
-        StatusCode::OK => ApiError::link_full(),
-        StatusCode::UNAUTHORIZED => ApiError::link_locked(),
-        StatusCode::GONE => ApiError::link_expired("ask the person who sent it for a new one"),
-        _ => ApiError::shared_link_not_found(),
-    }
 }
 
 /// Returns the response of tus without what only its own clients may know.

@@ -11,7 +11,7 @@ use maud::{Markup, PreEscaped, html};
 use service::limits::LINK_NAME_CHARS_MAX;
 use service::link_uploads::UPLOADED_BY;
 
-use super::super::shared_pages::html::{STYLE, counted, date, respond_with_head, size};
+use super::super::shared_pages::html::{Script, counted, date, printable, respond, size};
 
 const SCRIPT: &str = include_str!("../../../assets/shared/upload.mjs");
 
@@ -68,8 +68,8 @@ impl FormPage<'_> {
         };
         let error = html! { @if let Some(error) = error { p.error role="alert" { (error) } } };
         let heading = html! {
-            h1 { bdi { (self.title) } }
-            @if !self.message.is_empty() { p.message { bdi { (self.message) } } }
+            h1 { bdi { (printable(self.title)) } }
+            @if !self.message.is_empty() { p.message { bdi { (printable(self.message)) } } }
         };
         self.respond(status, &html! { (heading) (error) (form) }, true)
     }
@@ -90,22 +90,10 @@ impl FormPage<'_> {
             main.request { (body) }
             footer { "Request from " (self.host) (until.unwrap_or_default()) }
         };
-        let head = html! {
-            style nonce=(self.nonce) { (PreEscaped(STYLE)) }
-            @if has_script {
-                script type="module" nonce=(self.nonce) { (PreEscaped(SCRIPT)) }
-            }
-        };
-        let mut response = respond_with_head(status, self.title, &head, &body);
-        let policy = format!(
-            "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; \
-             form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-            self.nonce
-        );
+        let script = Script { text: SCRIPT, nonce: &self.nonce };
+        let script = Some(script).filter(|_| has_script);
+        let mut response = respond(status, self.title, &html! {}, script, &body);
         let headers = response.headers_mut();
-        if let Ok(policy) = HeaderValue::try_from(policy) {
-            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-        }
         // Without it, browsers send `Origin: null` with the form.
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response

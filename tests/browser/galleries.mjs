@@ -1,0 +1,138 @@
+// Pages of files that others open: the lightbox of shared links, previews of text and documents, and public pages.
+
+import assert from "node:assert/strict";
+import { api, close, findings, open, shot, store } from "./driver.mjs";
+import { landscape, pdf } from "./pictures.mjs";
+
+const FOLDER = "shown-to-others/";
+const TEXT = "<script>document.title = 'ran'</script>\nsecond line";
+
+/** Creates a link; returns the path of its page. */
+async function link(wish) {
+  const body = JSON.stringify(wish);
+  const created = await (await api("POST", "/api/buckets/photos/links", body, { "Content-Type": "application/json" })).json();
+  return new URL(created.link.url).pathname;
+}
+
+async function fill() {
+  for (const number of [1, 2, 3]) await store("photos", `${FOLDER}hill-${number}.png`, landscape(600, 400, number));
+  await store("photos", `${FOLDER}notes.txt`, TEXT);
+  await store("photos", `${FOLDER}long.txt`, "0123456789 ".repeat(9_000));
+  await store("photos", `${FOLDER}paper.pdf`, pdf());
+}
+
+const visit = (path, context = {}) => open(path, { session: null, ...context });
+const loaded = (page) => page.waitForFunction(() => {
+  const image = document.querySelector("dialog[open] img");
+  return image?.complete && image.naturalWidth > 0;
+});
+const images = [1, 2, 3].map((number) => `${FOLDER}hill-${number}.png`);
+
+export const tests = {
+  async "a gallery opens images in a lightbox, by mouse, keyboard and finger"() {
+    await fill();
+    const path = await link({ paths: images, title: "Hills" });
+    const page = await visit(path);
+    await page.getByRole("link", { name: /hill-2.png/ }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("2 of 3").waitFor();
+    await loaded(page);
+    await page.keyboard.press("ArrowRight");
+    await dialog.getByText("3 of 3").waitFor();
+    await dialog.getByRole("img", { name: "hill-3.png" }).waitFor();
+    await page.keyboard.press("ArrowRight");
+    await dialog.getByText("1 of 3").waitFor();
+    await page.keyboard.press("ArrowLeft");
+    await dialog.getByText("3 of 3").waitFor();
+    await dialog.getByRole("button", { name: "Previous image" }).click();
+    await dialog.getByText("2 of 3").waitFor();
+    assert.equal(new URL(await dialog.getByRole("link", { name: "Download" }).evaluate((it) => it.href)).pathname, `${path}/f/${images[1]}`);
+    const box = await dialog.getByRole("img").boundingBox();
+    const client = await page.context().newCDPSession(page);
+    const touch = (type, x) => client.send("Input.dispatchTouchEvent", { type, touchPoints: type === "touchEnd" ? [] : [{ x, y: box.y + box.height / 2 }] });
+    await touch("touchStart", box.x + 300);
+    for (const x of [250, 200, 150, 100]) await touch("touchMove", box.x + x);
+    await touch("touchEnd");
+    await dialog.getByText("3 of 3").waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    await page.locator(".gallery a:focus", { hasText: "hill-3.png" }).waitFor();
+    assert.equal(new URL(page.url()).pathname + new URL(page.url()).search, path);
+    await close(page);
+  },
+
+  async "a gallery without scripts opens the page of an image"() {
+    const page = await visit(await link({ paths: images }), { javaScriptEnabled: false });
+    await page.getByRole("link", { name: /hill-2.png/ }).click();
+    await page.waitForURL(/\?file=/);
+    await page.getByRole("heading", { name: "hill-2.png" }).waitFor();
+    await page.getByRole("link", { name: "← All files" }).click();
+    await page.getByRole("link", { name: /hill-1.png/ }).waitFor();
+    await page.context().close();
+  },
+
+  async "an image that is no longer there is reported in the lightbox"() {
+    const page = await visit(await link({ paths: images }));
+    await page.route("**/hill-1.png?width=1600**", (route) => route.fulfill({ status: 404 }));
+    await page.getByRole("link", { name: /hill-1.png/ }).click();
+    await page.getByText("This image can’t be displayed.").waitFor();
+    await page.getByRole("button", { name: "Next image" }).click();
+    await loaded(page);
+    await page.getByText("This image can’t be displayed.").waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await close(page);
+  },
+
+  async "text and documents are previewed on the page of a shared file, and never run"() {
+    const page = await visit(await link({ paths: [`${FOLDER}notes.txt`] }));
+    assert.equal(await page.locator("pre").textContent(), TEXT);
+    assert.equal(await page.title(), "notes.txt");
+    await page.goto(await link({ paths: [`${FOLDER}long.txt`] }));
+    await page.getByText("Showing the first 65.5 kB of 99 kB.").waitFor();
+    await page.getByRole("link", { name: "Show all" }).click();
+    await page.waitForFunction(() => document.body.textContent.length === 99_000);
+    await close(page);
+    const paper = await visit("/-/docs");
+    const framed = paper.waitForResponse((response) => response.url().includes("/f/") && response.request().resourceType() === "document");
+    await paper.goto(await link({ paths: [`${FOLDER}paper.pdf`] }));
+    const response = await framed;
+    assert.deepEqual([response.status(), response.headers()["content-type"]], [200, "application/pdf"]);
+    assert.match(response.headers()["content-security-policy"], /sandbox/);
+    await paper.getByRole("link", { name: "Open the document" }).waitFor();
+    await close(paper);
+  },
+
+  async "pages of shared files look right in light and dark, wide and narrow"() {
+    const pages = [
+      ["share-gallery", await link({ paths: [FOLDER], title: "Hills of the summer", message: "For Mia & Jonas.\nSee you soon!" })],
+      ["share-lightbox", await link({ paths: [FOLDER] })],
+      ["share-image", await link({ paths: [`${FOLDER}hill-1.png`] })],
+      ["share-text", await link({ paths: [`${FOLDER}long.txt`] })],
+      ["share-limited", await link({ paths: [`${FOLDER}paper.pdf`], downloadsMax: 3 })],
+    ];
+    await looks(pages);
+  },
+};
+
+/** Opens pages in light and dark, wide and narrow, and checks them. @param {[string, string][]} pages */
+async function looks(pages) {
+  const wrong = [];
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1440, 360]) {
+      for (const [name, path] of pages) {
+        const page = await visit(path, { colorScheme, viewport: { width, height: 800 } });
+        if (name === "share-lightbox") {
+          await page.getByRole("link", { name: /hill-2.png/ }).click();
+          await loaded(page);
+        }
+        await shot(page, `${name}-${colorScheme}-${width}`);
+        wrong.push(...(await findings(page)).map((finding) => `${name} ${colorScheme} ${width}: ${finding}`));
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (overflow > 0) wrong.push(`${name} ${colorScheme} ${width}: ${overflow} px too wide`);
+        await close(page);
+      }
+    }
+  }
+  assert.deepEqual(wrong, []);
+}
