@@ -12,6 +12,7 @@ pub mod delete;
 pub mod deleted_versions;
 pub mod docs;
 pub mod download_links;
+pub mod file_pages;
 pub mod health;
 pub mod integrations;
 pub mod jobs;

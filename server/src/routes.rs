@@ -29,8 +29,8 @@ use crate::handlers::presigned_put::OBJECT_METHODS;
 use crate::handlers::shared_pages::link_entries;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, client_module, dashboard, delete,
-    deleted_versions, docs, download_links, health, integrations, jobs, list, metrics, moves,
-    object_metadata, organisations, presign, presigned_put, recent_uploads, search,
+    deleted_versions, docs, download_links, file_pages, health, integrations, jobs, list, metrics,
+    moves, object_metadata, organisations, presign, presigned_put, recent_uploads, search,
     server_settings, sessions, set_up, shared_links, shared_pages, storage, tus, upload_pages,
     usage_history, usage_report, webhooks, zips,
 };
@@ -271,6 +271,8 @@ routes! { ROUTES documented as EndpointsDocument;
     Get "/-/client.js" Open Docs client_module::script;
     Get "/-/client/{version}/client.js" Open Docs client_module::versioned_script;
     Get "/-/client.d.ts" Open Docs client_module::types;
+    // Pages of public files.
+    Get "/-/v/{bucket}/{*path}" Open Deliver file_pages::page;
     // Pages of shared links, for clients without an account.
     Get "/-/s/{token}" Open Deliver shared_pages::page;
     Post "/-/s/{token}/unlock" Open Other shared_pages::unlock;

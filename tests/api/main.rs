@@ -25,6 +25,7 @@ mod download_links;
 mod errors;
 mod expiry;
 mod file_audit;
+mod file_pages;
 mod forms;
 mod full_disk;
 mod hostile_paths;

@@ -110,6 +110,9 @@ export const tests = {
       ["share-image", await link({ paths: [`${FOLDER}hill-1.png`] })],
       ["share-text", await link({ paths: [`${FOLDER}long.txt`] })],
       ["share-limited", await link({ paths: [`${FOLDER}paper.pdf`], downloadsMax: 3 })],
+      ["public-file", `/-/v/photos/${FOLDER}hill-1.png`],
+      ["public-text", `/-/v/photos/${FOLDER}notes.txt`],
+      ["public-missing", `/-/v/photos/${FOLDER}none.png`],
     ];
     await looks(pages);
   },

@@ -107,7 +107,7 @@ export const tests = {
       return text;
     };
     const url = `${new URL(page.url()).origin}/photos/look/disc.png`;
-    for (const [form, expected] of [["HTML", `<img src="${url}" alt="disc.png">`], ["BBCode", `[img]${url}[/img]`], ["Markdown", `![disc.png](${url})`]]) {
+    for (const [form, expected] of [["HTML", `<img src="${url}" alt="disc.png">`], ["BBCode", `[img]${url}[/img]`], ["Markdown", `![disc.png](${url})`], ["Page", url.replace("/photos", "/-/v/photos")]]) {
       await page.keyboard.press("f");
       await page.locator(".forms li", { hasText: form }).getByRole("button").click();
       await note(page, `${form} copied`).first().waitFor({ state: "attached" });

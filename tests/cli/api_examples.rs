@@ -57,6 +57,7 @@ const SECTIONS: &[Section] = &[
         like: &["Management", "Links that request files"],
         ..section("Shared links", &[200, 200, 200])
     },
+    section("Pages of public files", &[200]),
     Section {
         absent: &["no", "optional", "required"],
         like: &["Management", "Shared links"],

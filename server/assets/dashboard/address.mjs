@@ -15,10 +15,10 @@ export function query(values = {}) {
 /** The path of a file on this server. @param {string} bucket @param {string} key @param {Record<string, any>} [values] */
 export const fileAddress = (bucket, key, values) => `/${encoded(bucket)}/${path(key)}${query(values)}`;
 
+export const publicBase = () => document.documentElement.dataset.publicUrl || location.origin;
+
 /** The public URL of a file. @param {string} bucket @param {string} key @param {Record<string, any>} [values] */
-export function publicAddress(bucket, key, values) {
-  return `${document.documentElement.dataset.publicUrl || location.origin}${fileAddress(bucket, key, values)}`;
-}
+export const publicAddress = (bucket, key, values) => publicBase() + fileAddress(bucket, key, values);
 
 /** The path of the view of a folder or, without a final slash, of a file in its folder. @param {string} bucket @param {string} [key] @param {Record<string, any>} [values] */
 export const filesAddress = (bucket, key = "", values) => `/-/files/${encoded(bucket)}/${path(key)}${query(values)}`;

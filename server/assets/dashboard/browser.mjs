@@ -1,7 +1,7 @@
 // The files of a bucket: the entries of a folder or the results of a search, as a list or as a grid, and every action on
 // them. The address holds the bucket, the folder, the open file, the order, the filter and the selection.
 
-import { copyLinks, chooseForm } from "./copy.mjs";
+import { copyLinks } from "./copy.mjs";
 import { download, named, newFolder, remove, rename } from "./actions.mjs";
 import { filesAddress, folderOf, fileAddress, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
 import { bucketAndScopes, explain, isGone } from "./api.mjs";
@@ -500,9 +500,9 @@ export class Browser {
     return this.withModule(() => import("./share.mjs"), ({ request }) => request(this.bucket, folder));
   }
 
-  copyForms() {
-    const keys = this.files().map((it) => it.key);
-    if (keys.length > 0) chooseForm(this.bucket, keys);
+  /** Offers the URLs of files in several formats. */
+  copyForms(keys = this.files().map((it) => it.key)) {
+    if (keys.length > 0) this.withModule(() => import("./copy-forms.mjs"), ({ chooseForm }) => chooseForm(this.bucket, keys, this.facts?.access === "public"));
   }
 
   /** Downloads the file of the selection, or several entries as a zip archive. */
@@ -675,6 +675,7 @@ export class Browser {
       },
       play: (target) => go(playgroundAddress(this.bucket, target)),
       info: (target) => this.info(target),
+      copyForms: (keys) => this.copyForms(keys),
     });
     this.preview = preview;
   }

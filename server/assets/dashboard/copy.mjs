@@ -1,26 +1,11 @@
-// URLs of files, plain or as Markdown, HTML or BBCode.
+// The clipboard: URLs of files, and of uploads.
 
-import { fileAddress, nameOf, publicAddress } from "./address.mjs";
+import { publicAddress } from "./address.mjs";
 import { explain, uploadLink } from "./api.mjs";
 import { open } from "./dialog.mjs";
 import { make } from "./dom.mjs";
-import { icon } from "./icons.mjs";
-import { kindOfName } from "./kinds.mjs";
 import { note } from "./live.mjs";
 import { count } from "./text.mjs";
-
-/** @param {string} text */
-const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
-/** @param {string} name */
-const isShown = (name) => ["picture", "vector"].includes(kindOfName(name));
-
-/** @type {[string, (url: string, name: string) => string][]} */
-const FORMS = [
-  ["Link", (url) => url],
-  ["Markdown", (url, name) => `${isShown(name) ? "!" : ""}[${name.replace(/[[\]\\]/g, "\\$&")}](${url.replaceAll("(", "%28").replaceAll(")", "%29")})`],
-  ["HTML", (url, name) => (isShown(name) ? `<img src="${escaped(url)}" alt="${escaped(name)}">` : `<a href="${escaped(url)}">${escaped(name)}</a>`)],
-  ["BBCode", (url, name) => (isShown(name) ? `[img]${url}[/img]` : `[url=${url}]${name}[/url]`)],
-];
 
 /** Copies text to the clipboard, also without TLS. @param {string} text */
 export async function copyText(text) {
@@ -58,18 +43,6 @@ function showText(title, text) {
 /** Copies the links of files. @param {string} bucket @param {string[]} keys */
 export const copyLinks = (bucket, keys) =>
   copyAndTell(keys.map((key) => publicAddress(bucket, key)).join("\n"), `${count(keys.length, "link")} copied`);
-
-/** Offers the URLs of files in several formats. @param {string} bucket @param {string[]} keys */
-export function chooseForm(bucket, keys) {
-  const rows = FORMS.map(([label, write], at) => {
-    const text = keys.map((key) => write(publicAddress(bucket, key), key.split("/").at(-1) ?? key)).join("\n");
-    return make("li", null,
-      make("span", null, make("strong", null, label), make("code", null, text)),
-      make("button", { type: "button", autofocus: at === 0, "aria-label": `Copy: ${label}`, click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("copy"), "Copy"));
-  });
-  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "Create a download link…"));
-  const dialog = open(keys.length === 1 ? `Copy link to ${nameOf(keys[0])}` : `Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])], { class: "wide" });
-}
 
 /** Copies a URL for one upload without a key. @param {string} bucket @param {string} folder */
 export async function copyUploadLink(bucket, folder) {

@@ -4,7 +4,7 @@
 import { fileAddress, nameOf } from "./address.mjs";
 import { explain, headOf, isGone, load } from "./api.mjs";
 import { download } from "./actions.mjs";
-import { chooseForm, copyLinks } from "./copy.mjs";
+import { copyLinks } from "./copy.mjs";
 import { fill, make, set } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { kindOfType, kindWord, needsConversion, typeLabel } from "./kinds.mjs";
@@ -28,6 +28,7 @@ const RETRY_MS = 3000;
  * @property {(key: string) => void} closed
  * @property {(key: string) => void} play opens the playground
  * @property {(key: string) => void} info shows the description
+ * @property {(keys: string[]) => void} copyForms offers the URLs in several formats
  */
 
 export class Preview {
@@ -49,7 +50,7 @@ export class Preview {
       press("Zoom out (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Zoom in (+)", "plus", () => this.zoomBy(1.5)));
     this.playTool = press("Transform (p)", "sliders", () => this.play());
     this.fileTools = [
-      press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => chooseForm(this.bucket, [this.key])),
+      press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => this.around.copyForms([this.key])),
       press("Download (d)", "download", () => this.download()), press("Delete (Del)", "trash", () => this.remove()),
     ];
     this.before = press("Previous (←)", "left", () => this.step(-1), { class: "bare adjacent before" });
@@ -332,7 +333,7 @@ export class Preview {
     const keys = {
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoomBy(1.5), "=": () => this.zoomBy(1.5),
       "-": () => this.zoomBy(1 / 1.5), 0: () => this.zoom(this.scale === 0 ? 1 : 0), c: () => copyLinks(this.bucket, [this.key]),
-      f: () => chooseForm(this.bucket, [this.key]), d: () => this.download(), p: () => this.play(), i: () => this.around.info(this.key), Delete: () => { if (this.around.mayDelete()) this.remove(); },
+      f: () => this.around.copyForms([this.key]), d: () => this.download(), p: () => this.play(), i: () => this.around.info(this.key), Delete: () => { if (this.around.mayDelete()) this.remove(); },
     };
     if (!keys[event.key]) return;
     event.preventDefault();

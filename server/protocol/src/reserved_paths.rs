@@ -19,6 +19,8 @@ pub const VERSIONS: &str = "trug.versions";
 pub const TOKEN_PATH: &str = "/api/presigned-url/";
 /// Path prefix of the secret of a shared link.
 pub const LINK_PATH: &str = "/-/s/";
+/// Path prefix of the pages of public files; bucket and key follow.
+pub const FILE_PAGE_PATH: &str = "/-/v";
 /// Path prefix of the secret of a prepared zip archive.
 pub const ZIP_PATH: &str = "/-/zip/";
 

@@ -74,6 +74,7 @@ const LATER: &[(&str, EmbeddedText)] = files![
     "accounts.mjs",
     "audit.mjs",
     "connect.mjs",
+    "copy-forms.mjs",
     "deleted.mjs",
     "entrance.mjs",
     "file-menu.mjs",
