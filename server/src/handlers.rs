@@ -31,6 +31,7 @@ pub mod set_up;
 pub mod shared_links;
 pub mod shared_pages;
 pub mod storage;
+pub mod token_pages;
 pub mod tus;
 pub mod upload_pages;
 pub mod usage_history;

@@ -31,8 +31,8 @@ use crate::handlers::{
     account, accounts, api_keys, audit, buckets, client_module, dashboard, delete,
     deleted_versions, docs, download_links, file_pages, health, integrations, jobs, list, metrics,
     moves, object_metadata, organisations, presign, presigned_put, recent_uploads, search,
-    server_settings, sessions, set_up, shared_links, shared_pages, storage, tus, upload_pages,
-    usage_history, usage_report, webhooks, zips,
+    server_settings, sessions, set_up, shared_links, shared_pages, storage, token_pages, tus,
+    upload_pages, usage_history, usage_report, webhooks, zips,
 };
 
 /// Response of a handler, boxed because handlers differ in their futures.
@@ -187,7 +187,8 @@ routes! { ROUTES documented as EndpointsDocument;
 
     // 4.4 presigned tokens, 4.6 list, 4.7 search.
     Get "/api/presigned-url" Management Presign presign::presign_token;
-    Post "/api/presigned-url/{token}" Open Upload presign::upload_with_token;
+    Get "/api/presigned-url/{token}" Open Presign token_pages::page;
+    Post "/api/presigned-url/{token}" Open Upload token_pages::upload_with_token;
     Get "/api/list-objects" Management List list::list;
     Get "/api/search/{bucket}" Management Search search::search;
 

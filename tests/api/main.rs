@@ -65,6 +65,7 @@ mod storage;
 mod tenants;
 mod thumbnails;
 mod tls;
+mod token_pages;
 mod tus;
 mod tus_turns;
 mod tus_waits;

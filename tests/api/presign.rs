@@ -383,13 +383,20 @@ async fn presign_token_accepts_only_post_forms() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/").await;
     let anonymous = world.anonymous();
-    for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH] {
-        let reply = anonymous.send(method.clone(), &path, &[], Body::empty()).await;
-        assert_eq!(
-            (reply.status.as_u16(), reply.header("allow")),
-            (405, "POST, OPTIONS"),
-            "{method}"
-        );
+    // GET and HEAD are for browsers.
+    for (method, allow) in [
+        (Method::GET, "POST, OPTIONS"),
+        (Method::HEAD, "POST, OPTIONS"),
+        (Method::PUT, "GET, HEAD, POST, OPTIONS"),
+        (Method::DELETE, "GET, HEAD, POST, OPTIONS"),
+        (Method::PATCH, "GET, HEAD, POST, OPTIONS"),
+    ] {
+        for accept in ["*/*", "application/json"] {
+            let headers = [("accept", accept)];
+            let reply = anonymous.send(method.clone(), &path, &headers, Body::empty()).await;
+            let sent = (reply.status.as_u16(), reply.header("allow"));
+            assert_eq!(sent, (405, allow), "{method}");
+        }
     }
     assert_eq!(anonymous.send(Method::OPTIONS, &path, &[], Body::empty()).await.status, 204);
     let reply = client.post("/api/presigned-url").await;

@@ -26,6 +26,12 @@ function disk(name, content) {
   return join(folder, name);
 }
 
+/** Creates a presigned token; returns the path of its page. */
+async function uploadLink(bucket, folder = "inbox/") {
+  const issued = await (await api("GET", `/api/presigned-url?path=${bucket}/${folder}`)).json();
+  return new URL(issued.url).pathname;
+}
+
 const visit = (path, context = {}) => open(path, { session: null, ...context });
 const choose = (page, paths) => page.locator("input[type=file]").setInputFiles(paths);
 const row = (page, name) => page.locator("#list li", { hasText: name });
@@ -100,6 +106,53 @@ export const tests = {
     await page.context().close();
   },
 
+  async "an upload link sends all chosen files at once, works once, and says why files are refused"() {
+    await api("POST", "/api/buckets", JSON.stringify({ bucketName: "handed-in" }), { "Content-Type": "application/json" });
+    const rules = JSON.stringify({ fileBytesMax: 1_000, allowedTypes: ["text/*"] });
+    await api("PATCH", "/api/buckets/handed-in", rules, { "Content-Type": "application/json" });
+    const address = await uploadLink("handed-in");
+    const page = await visit(address);
+    await page.getByText("1 kB each").waitFor();
+    await choose(page, [disk("a.txt", "one"), disk("large.txt", "x".repeat(1_001))]);
+    await row(page, "large.txt").getByText("Too large (limit 1 kB)").waitFor();
+    await choose(page, [disk("fake.txt", Buffer.from("\x89PNG\r\n\x1a\n", "latin1"))]);
+    await page.getByRole("status").getByText("2 files chosen, 11 B").waitFor();
+    await page.getByRole("button", { name: "Upload" }).click();
+    await row(page, "fake.txt").getByText("Type not accepted").waitFor();
+    await page.getByRole("button", { name: "Remove fake.txt" }).click();
+    await choose(page, [disk("b.txt", "two")]);
+    await shot(page, "token-refused");
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.getByText("2 files uploaded. You can close this page.").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Upload more" }).count(), 0);
+    assert.deepEqual(await keys("handed-in"), ["inbox/a.txt", "inbox/b.txt"]);
+    await page.reload();
+    await page.getByRole("heading", { name: "This link was already used" }).waitFor();
+    await close(page);
+  },
+
+  async "an upload link that was used elsewhere says so in the open page"() {
+    const address = await uploadLink("photos");
+    const page = await visit(address);
+    const body = new FormData();
+    body.append("file", new File(["text"], "first.txt"));
+    assert.equal((await fetch(base + address, { method: "POST", body })).status, 200);
+    await choose(page, [disk("a.txt", "one")]);
+    await page.getByRole("button", { name: "Upload" }).click();
+    await page.getByRole("status").getByText("This link was already used.").waitFor();
+    await row(page, "a.txt").getByText("Not uploaded").waitFor();
+    await close(page);
+  },
+
+  async "an upload link works without scripts"() {
+    const page = await visit(await uploadLink("photos", "plain-token/"), { javaScriptEnabled: false });
+    await choose(page, [disk("a.txt", "one"), disk("b.txt", "two")]);
+    await page.getByRole("button", { name: "Upload" }).click();
+    await page.getByText("2 files uploaded. You can close this page.").waitFor();
+    assert.deepEqual(await keys("photos", "plain-token/"), ["plain-token/a.txt", "plain-token/b.txt"]);
+    await page.context().close();
+  },
+
   async "files are requested in the dashboard, and the list says how many came"() {
     await fillBucket("wanted", ["inbox/a.txt"]);
     const page = await openAs("/-/files/wanted/");
@@ -133,6 +186,8 @@ export const tests = {
     const pages = [
       ["request", (await request("looks/", wide)).path],
       ["request-locked", (await request("looks/", { password: "tern-42" })).path],
+      ["token", await uploadLink("photos")],
+      ["token-bad", "/api/presigned-url/none"],
       ["share-list", (await link({ paths: ["looks-shared/"] })).path],
       ["share-file", (await link({ paths: ["looks-shared/a.txt"] })).path],
     ];
@@ -141,6 +196,10 @@ export const tests = {
       for (const width of [1440, 360]) {
         for (const [name, path] of pages) {
           const page = await visit(path, { colorScheme, viewport: { width, height: 800 } });
+          if (name === "token") {
+            await choose(page, [disk("IMG_0412.HEIC", "x"), disk(`${"long name ".repeat(9)}.png`, "z")]);
+            await row(page, "IMG_0412.HEIC").waitFor();
+          }
           if (name === "request") {
             await choose(page, [disk("IMG_0412.HEIC", "x"), disk("setlist.docx", "y"), disk(`${"long name ".repeat(9)}.png`, "z")]);
             await row(page, "setlist.docx").waitFor();

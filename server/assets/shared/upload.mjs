@@ -1,5 +1,5 @@
-// Page of a link that requests files: uploads by tus, with progress, pause, retry and resumption after a reload.
-// Without this script the form itself uploads.
+// Page of a link that requests files: uploads by tus, with progress, pause, retry and resumption after a reload. The page
+// of a presigned token sends all files by one request. Without this script the form itself uploads.
 
 const CHUNK_BYTES = 32 * 1024 * 1024;
 const CONCURRENT = 3;
@@ -7,11 +7,13 @@ const TRIES = 5;
 
 const element = (id) => document.getElementById(id);
 const form = element("upload");
+/** Without `tus`, the page is for one upload. */
 const { tus, files: filesMax, bytes: bytesMax, fileBytes, types } = form.dataset;
 const [list, status, pause, retry, progress, thanks] =
   ["list", "status", "pause", "retry", "progress", "thanks"].map(element);
 const name = form.elements.uploadedBy;
 const choice = form.elements.file;
+const submit = form.querySelector("button");
 
 let items = [];
 let isPaused = false;
@@ -40,7 +42,7 @@ function isAccepted(type) {
 }
 
 function show(item) {
-  const texts = { waiting: "Waiting", done: "Done", sending: `${Math.floor((100 * item.sent) / (item.file.size || 1))}%` };
+  const texts = { waiting: tus ? "Waiting" : "", done: "Done", sending: `${Math.floor((100 * item.sent) / (item.file.size || 1))}%` };
   item.label.textContent = texts[item.state] ?? item.why;
   item.row.className = item.state;
   item.bar.value = item.sent;
@@ -51,10 +53,12 @@ function show(item) {
   const total = wanted.reduce((sum, { file }) => sum + file.size, 0);
   const sent = wanted.reduce((sum, { state, file, sent }) => sum + (state === "done" ? file.size : sent), 0);
   const part = total === 0 ? 100 : Math.floor((100 * sent) / total);
-  status.textContent = isClosed || (open.length > 0
+  const isChosen = !tus && open.length > 0 && of("sending").length === 0;
+  status.textContent = isClosed || (isChosen ? `${count(open.length)} chosen, ${size(total)}` : open.length > 0
     ? `${isPaused ? "Paused" : "Uploading"} ${Math.min(done.length + 1, wanted.length)} of ${wanted.length} · ${part}%`
     : `${done.length} of ${count(items.length)} uploaded`);
-  pause.hidden = open.length === 0;
+  pause.hidden = !tus || open.length === 0;
+  submit.hidden = tus !== undefined || of("waiting").length === 0 || isClosed !== "";
   retry.hidden = of("failed").length === 0 || isClosed !== "";
   if (open.length === 0 && done.length > 0 && done.length === items.length) finish(done.length);
 }
@@ -123,6 +127,9 @@ function refusal(request, limit) {
   try { code = JSON.parse(request.responseText).code; } catch { /* The response of a proxy, or none. */ }
   if (request.status === 413) return `Too large${limit ? ` (limit ${size(limit)})` : ""}`;
   if (request.status === 415) return "Type not accepted";
+  if (code === "token_used") isClosed = "This link was already used.";
+  if (["token_expired", "token_revoked", "token_not_found"].includes(code)) isClosed = "This link is no longer available.";
+  if (isClosed) return "Not uploaded";
   if (code === "link_full") return "This request is full";
   if (code === "link_expired" || code === "link_not_found" || code === "link_locked") {
     isClosed = code === "link_locked" ? "Reload the page, and enter the password." : "This link is no longer available.";
@@ -168,8 +175,41 @@ async function upload(item) {
   start();
 }
 
+/** Sends all files by one request, which uses up the token of the page. */
+async function sendTogether() {
+  const chosen = of("waiting");
+  if (chosen.length === 0 || of("sending").length > 0 || isClosed !== "") return;
+  const body = new FormData();
+  for (const item of chosen) {
+    body.append("file", item.file);
+    item.state = "sending";
+  }
+  const total = chosen.reduce((sum, { file }) => sum + file.size, 0) || 1;
+  const request = new XMLHttpRequest();
+  request.upload.onprogress = ({ loaded }) => {
+    for (const item of chosen) item.sent = Math.min(item.file.size, Math.floor((item.file.size * loaded) / total));
+    show(chosen[0]);
+    for (const { bar, sent } of chosen) bar.value = sent;
+  };
+  request.onloadend = () => {
+    const why = request.status === 200 ? "" : refusal(request, Number(fileBytes)) ?? "Not uploaded";
+    for (const item of chosen) {
+      if (item.state !== "sending") continue;
+      [item.state, item.why] = why === "" ? ["done", ""] : [isClosed ? "refused" : "failed", why];
+    }
+    for (const item of items) show(item);
+    if (why === "") finish(chosen.length);
+  };
+  for (const item of chosen) {
+    item.request = request;
+    show(item);
+  }
+  request.open("POST", form.action.split("?")[0]);
+  request.send(body);
+}
+
 function start() {
-  if (isPaused || isClosed !== "" || of("waiting").length === 0 || (name && !name.reportValidity())) return;
+  if (!tus || isPaused || isClosed !== "" || of("waiting").length === 0 || (name && !name.reportValidity())) return;
   for (const item of of("waiting").slice(0, CONCURRENT - of("sending").length)) upload(item);
 }
 
@@ -214,7 +254,7 @@ function choose(files) {
 }
 
 form.classList.add("script");
-form.querySelector("button").hidden = true;
+submit.hidden = true;
 choice.required = false;
 choice.onchange = () => {
   choose([...choice.files]);
@@ -223,7 +263,8 @@ choice.onchange = () => {
 name?.addEventListener("change", start);
 form.onsubmit = (event) => {
   event.preventDefault();
-  start();
+  if (tus) start();
+  else sendTogether();
 };
 document.ondragover = (event) => {
   event.preventDefault();
@@ -247,6 +288,10 @@ pause.onclick = () => {
   start();
 };
 retry.onclick = () => {
-  for (const item of of("failed")) item.state = "waiting";
-  start();
+  for (const item of of("failed")) {
+    item.state = "waiting";
+    show(item);
+  }
+  if (tus) start();
+  else sendTogether();
 };

@@ -1323,6 +1323,8 @@ interface Paths {
 				token: string;
 			};
 			query?: {
+				/** `1` for a page as the response. */
+				page?: string;
 				/** Media type, which the content must not contradict. */
 				contentType?: string;
 				/** `Cache-Control` of the file. */

@@ -1,4 +1,4 @@
-//! Presigned uploads: `GET /api/presigned-url` issues a token, `POST /api/presigned-url/{token}` uses it up; the
+//! Presigned uploads: `GET /api/presigned-url` issues a token, which `token_pages` uses up; the
 //! earlier `GET /{bucket}/presigned/{*path}` issues a URL for `presigned_put`.
 //!
 //! Guarantees: issuing writes nothing; exactly one upload succeeds with a token, and a failed one leaves it valid; no
@@ -6,26 +6,23 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::Response;
 use catalog::{Grant, Purpose, Scope, TokenId, UploadParams};
 use engine::ObjectName;
 use http::Request;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
-use protocol::multipart::FormFiles;
 use protocol::object_path::{ObjectPath, check_object_path_writable};
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::reserved_paths::TOKEN_PATH;
-use service::admission::{charge, with_rate_limit_headers};
+use service::admission::charge;
 use service::auth::Caller;
 use service::limits;
 use service::object_options::ObjectOptions;
-use service::parameters::{Flag, ObjectOptionParameters, ObjectPathParameters, UploadParameters};
-use service::path_params::UrlToken;
-use service::rate_limit::RateClass;
+use service::parameters::{Flag, ObjectPathParameters, UploadParameters};
+use service::rate_limit::{RateClass, RateLimitGrant};
 use service::replies::{PresignedUrlReply, Success, TokenReply, UploadReply};
-use service::request_context::{Path, RoutedContext, Target};
+use service::request_context::{RoutedContext, Target};
 use service::state::AppState;
 use service::upload::UploadTarget;
 use service::upload::{store_form, thumbnail_param, upload_params};
@@ -103,50 +100,45 @@ pub async fn presign_address(
     Ok(Success(PresignedUrlReply::new(url, bucket, key, issued.expires_in, expires_ms)))
 }
 
-/// Uploads the files of a multipart form with a one-time upload token.
-#[utoipa::path(
-    post,
-    path = "/api/presigned-url/{token}",
-    operation_id = "uploadWithToken",
-    tag = "Presigned uploads",
-    security(()),
-    params(("token" = String, Path, description = "Upload token."), ObjectOptionParameters),
-    request_body(content = FormFiles, content_type = "multipart/form-data"),
-    responses(
-        (status = OK, body = UploadReply),
-        (status = FORBIDDEN, description = "`plan_required`: the premium endpoint requires the plan Pro or Business."),
-        (status = NOT_FOUND, description = "`token_not_found`."),
-        (status = CONFLICT, description = "`token_in_use`, `conflict`."),
-        (status = GONE, description = "`token_expired`, `token_used`, `token_revoked`."),
-    )
-)]
-pub async fn upload_with_token(
-    State(app): State<AppState>,
-    Path(UrlToken(token)): Path<UrlToken>,
-    query: Query,
+/// Upload with a token: what the rate limit granted, and the result.
+pub(super) struct TokenUpload {
+    pub(super) granted: RateLimitGrant,
+    pub(super) stored: Result<Success<UploadReply>, ApiError>,
+}
+
+/// Stores the files of a form, and uses up the token.
+pub(super) async fn redeem(
+    app: &AppState,
+    token: &str,
+    query: &Query,
     request: Request<Body>,
-) -> Result<Response, ApiError> {
-    let grant = verify_grant(&app, &token, Purpose::Form)?;
+) -> Result<TokenUpload, ApiError> {
+    let grant = verify_grant(app, token, Purpose::Form)?;
     // Held until this request ends, whatever its outcome.
     let _in_use = app.tokens_in_use.claim(grant.id).ok_or_else(ApiError::token_in_use)?;
-    if app.catalog.tokens().is_redeemed(&grant).map_err(internal)? {
-        return Err(ApiError::token_used());
-    }
-    let (issuer, destination) = issuer_and_destination(&app, &grant)?;
+    require_unused(app, &grant)?;
+    let (issuer, destination) = issuer_and_destination(app, &grant)?;
     // From here on the account that is charged for this upload is known.
-    let taken = charge(&app, RateClass::Upload, &issuer)?;
+    let granted = charge(app, RateClass::Upload, &issuer)?;
     if let Some(context) = RoutedContext::find(request.extensions()) {
         context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
     }
     let issuer = issuer.with_request(request.extensions());
     let along = grant.redeem().map_err(internal)?;
-    let options = ObjectOptions::from_query(&query, app.clock.unix_ms());
+    let options = ObjectOptions::from_query(query, app.clock.unix_ms());
     let stored = async {
         let params = (grant.params, options?);
-        store_form(&app, &issuer, &destination, params, along, request).await
+        store_form(app, &issuer, &destination, params, along, request).await
     };
-    let stored = stored.await;
-    Ok(with_rate_limit_headers(&taken, stored))
+    Ok(TokenUpload { granted, stored: stored.await })
+}
+
+/// Checks that no upload with a token has succeeded.
+pub(super) fn require_unused(app: &AppState, grant: &Grant) -> Result<(), ApiError> {
+    match app.catalog.tokens().is_redeemed(grant).map_err(internal)? {
+        true => Err(ApiError::token_used()),
+        false => Ok(()),
+    }
 }
 
 /// Verifies a grant: signed by this server, for this purpose, and not expired.

@@ -4,7 +4,7 @@
 //! folder of the link, under a free name; responses reveal no path and no name; the limits of the link, of its bucket
 //! and of the accounts hold. Non-goals: resumable uploads themselves (`tus`).
 
-mod form_html;
+pub(super) mod form_html;
 
 use std::sync::Arc;
 
@@ -59,7 +59,9 @@ fn form_of(
     let mut shown = rules.clone();
     (shown.file_bytes_max, shown.allowed_types) = (bucket.file_bytes_max, bucket.allowed_types);
     show(FormPage {
-        path: &open.path,
+        action: format!("{}/u", open.path),
+        resumable: Some(format!("{}/tus", open.path)),
+        again: Some(&open.path),
         // The name of the folder would reveal its path.
         title: if link.title.is_empty() { "Upload files" } else { &link.title },
         message: &link.message,
@@ -118,7 +120,9 @@ async fn form_upload(
             Err(Notice::Full.into())
         }
         Err(error) => {
-            let shown = message_of(&open, &error).ok_or(error.clone())?;
+            let rules = open.link.upload.as_ref().map(|rules| rules.restrict(&open.bucket));
+            let limit = rules.and_then(|bucket| bucket.file_bytes_max);
+            let shown = message_of(&error, limit).ok_or(error.clone())?;
             Ok(form_of(app, &open, |page| page.form(error.status(), Some(&shown))))
         }
     }
@@ -364,11 +368,9 @@ fn without_names(error: ApiError) -> ApiError {
 }
 
 /// Returns the text about a refused form; `None` if the page cannot say it.
-fn message_of(open: &OpenLink, error: &ApiError) -> Option<String> {
-    let rules = open.link.upload.as_ref()?;
-    let limit = rules.restrict(&open.bucket).file_bytes_max;
+pub(super) fn message_of(error: &ApiError, file_bytes_max: Option<u64>) -> Option<String> {
     let text = match error.code() {
-        "file_too_large" => match limit {
+        "file_too_large" => match file_bytes_max {
             Some(limit) => format!("Too large (limit {})", size(limit)),
             None => "Too large".to_owned(),
         },
@@ -377,6 +379,7 @@ fn message_of(open: &OpenLink, error: &ApiError) -> Option<String> {
         "link_full" => "The files are more than this request accepts.".to_owned(),
         "quota_exceeded" | "no_space" => "There is no space for these files.".to_owned(),
         "too_many_files" => "Choose at most 100 files at a time.".to_owned(),
+        "rate_limited" => "Too many uploads. Try again later.".to_owned(),
         "bad_parameter" => "Enter your name, with up to 100 characters.".to_owned(),
         _ => return None,
     };

@@ -105,6 +105,11 @@ impl UploadReply {
         }
     }
 
+    /// Returns the number of files.
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
     /// Returns the entity tag of the first file.
     pub fn etag(&self) -> &str {
         self.files.first().map_or("", |file| &file.etag)

@@ -44,6 +44,8 @@ pub(in crate::handlers) enum Notice {
     NoLongerAvailable,
     UsedUp,
     Full,
+    Used,
+    InUse,
     FileNotFound,
     TooManyAttempts(u64),
 }
@@ -105,6 +107,12 @@ impl Notice {
             Self::NoLongerAvailable => (StatusCode::GONE, "This link is no longer available", ASK),
             Self::UsedUp => (StatusCode::GONE, "The download limit of this link is reached", ASK),
             Self::Full => (StatusCode::OK, "This request is full", "It accepts no more files."),
+            Self::Used => (StatusCode::GONE, "This link was already used", ASK),
+            Self::InUse => (
+                StatusCode::CONFLICT,
+                "An upload with this link is in progress",
+                "Try again when it has ended.",
+            ),
             Self::FileNotFound => {
                 (StatusCode::NOT_FOUND, "File not found", "It may have been moved or deleted.")
             }

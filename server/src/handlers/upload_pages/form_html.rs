@@ -1,4 +1,4 @@
-//! HTML of the page that requests files.
+//! HTML of the page that requests files: of a link, or of a presigned token.
 //!
 //! Guarantees: the page shows neither the folder nor the names of files, accounts and buckets; its script and style run
 //! by a nonce that is used once. Non-goals: the pages of links that cannot be opened, which all links have.
@@ -16,9 +16,13 @@ use super::super::shared_pages::html::{Script, counted, date, printable, respond
 const SCRIPT: &str = include_str!("../../../assets/shared/upload.mjs");
 
 /// What the page shows.
-pub(super) struct FormPage<'a> {
-    /// Path of the page.
-    pub path: &'a str,
+pub(in crate::handlers) struct FormPage<'a> {
+    /// Path that the form is sent to.
+    pub action: String,
+    /// Path of resumable uploads; without one, the files are sent by one form.
+    pub resumable: Option<String>,
+    /// Path of the page, if it can be used for another upload.
+    pub again: Option<&'a str>,
     pub title: &'a str,
     pub message: &'a str,
     pub expires_ms: Option<u64>,
@@ -33,10 +37,10 @@ pub(super) struct FormPage<'a> {
 
 impl FormPage<'_> {
     /// Returns the page with the form, and why an earlier form was refused.
-    pub(super) fn form(&self, status: StatusCode, error: Option<&str>) -> Response {
+    pub(in crate::handlers) fn form(&self, status: StatusCode, error: Option<&str>) -> Response {
         let form = html! {
-            form #upload method="post" action={ (self.path) "/u" } enctype="multipart/form-data"
-                data-tus={ (self.path) "/tus" } data-files=(self.rest.objects) data-bytes=(self.rest.bytes)
+            form #upload method="post" action=(self.action) enctype="multipart/form-data"
+                data-tus=[self.resumable.as_ref()] data-files=(self.rest.objects) data-bytes=(self.rest.bytes)
                 data-file-bytes=(self.rules.file_bytes_max.map(|max| max.to_string()).unwrap_or_default())
                 data-types=(self.rules.allowed_types.to_list().join(" ")) {
                 (name_field(self.rules.ask_name))
@@ -44,7 +48,7 @@ impl FormPage<'_> {
                     (PreEscaped(ICON))
                     strong { "Drop files here, or " u { "choose" } }
                     small { (self.limits()) }
-                    input type="file" name="file" multiple required
+                    input type="file" name="file" multiple[self.rest.objects > 1] required
                         accept=(self.rules.allowed_types.to_list().join(","));
                 }
                 button { "Upload" }
@@ -56,14 +60,18 @@ impl FormPage<'_> {
                 } }
                 ul #list {}
                 p {
-                    "Keep this page open until all files are done. If the connection drops, choose the same files again \
-                     to continue."
+                    "Keep this page open until all files are done. "
+                    @if self.resumable.is_some() {
+                        "If the connection drops, choose the same files again to continue."
+                    } @else {
+                        "They are uploaded together, and the link works once."
+                    }
                 }
             }
             section #thanks hidden {
                 h1 tabindex="-1" { "Thank you" }
                 p #thanks-text {}
-                a.button href=(self.path) { "Upload more" }
+                (self.upload_more())
             }
         };
         let error = html! { @if let Some(error) = error { p.error role="alert" { (error) } } };
@@ -75,13 +83,17 @@ impl FormPage<'_> {
     }
 
     /// Returns the page after an upload by the form.
-    pub(super) fn thanks(&self, count: usize) -> Response {
+    pub(in crate::handlers) fn thanks(&self, count: usize) -> Response {
         let body = html! {
             h1 { "Thank you" }
             p { (counted(count, "file")) " uploaded. You can close this page." }
-            a.button href=(self.path) { "Upload more" }
+            (self.upload_more())
         };
         self.respond(StatusCode::OK, &body, false)
+    }
+
+    fn upload_more(&self) -> Markup {
+        html! { @if let Some(path) = self.again { a.button href=(path) { "Upload more" } } }
     }
 
     fn respond(&self, status: StatusCode, body: &Markup, has_script: bool) -> Response {
