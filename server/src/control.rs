@@ -48,8 +48,8 @@ use self::content::{Stream, transfer};
 use self::long_work::ProgressBody;
 use crate::limits;
 use crate::management::{
-    AdminRequest, AdminResponse, Direction, ObjectRequest, ProgressView, WebhookRequest, execute,
-    webhook_id,
+    AdminRequest, AdminResponse, Direction, LinkLifetime, ObjectRequest, ProgressView,
+    WebhookRequest, execute, webhook_id,
 };
 
 /// File name of the socket in the data folder.
@@ -319,7 +319,7 @@ async fn perform(
         // This request requires a running server.
         AdminRequest::Webhook(WebhookRequest::Test { id }) => test_webhook(&app, &id).await?,
         request => {
-            let request = with_public_url(&app, request);
+            let request = with_server_settings(&app, request);
             let work = move || {
                 execute(&app.store, &app.catalog.acting_as(Actor::operator()), request, &mut |_| {
                     ControlFlow::Continue(())
@@ -354,15 +354,16 @@ fn lock_exclusive(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
     app.jobs.try_lock_whole_store().ok_or_else(|| ApiError::conflict(message))
 }
 
-/// Fills in the base URL of this server, unless the request has one.
-fn with_public_url(app: &AppState, mut request: AdminRequest) -> AdminRequest {
+/// Fills in the base URL of this server, unless the request has one, and the rule about lifetimes of links.
+fn with_server_settings(app: &AppState, mut request: AdminRequest) -> AdminRequest {
     if let AdminRequest::InviteAccount { public_url, .. }
     | AdminRequest::Object(ObjectRequest::Presign { public_url, .. }) = &mut request
     {
         public_url.get_or_insert_with(|| app.public_url.as_str().to_owned());
     }
     if let AdminRequest::Link(link) = &mut request {
-        link.public_url().get_or_insert_with(|| app.public_url.as_str().to_owned());
+        let rule = LinkLifetime::of(&app.config());
+        link.fill_in(app.public_url.as_str(), rule);
     }
     request
 }

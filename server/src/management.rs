@@ -47,7 +47,9 @@ pub use self::compaction::{
 pub use self::folder_stats::subfolders_view;
 pub use self::lifecycle::{LifecycleRequest, LifecycleRuleView, LifecycleRulesView};
 pub use self::link_requests::{LinkRequest, LinkView, link_view, missing_link_file, new_link};
-pub use self::link_settings::{LinkSettings, link_change, parse_link_password, parse_link_paths};
+pub use self::link_settings::{
+    LinkLifetime, LinkSettings, link_change, parse_link_password, parse_link_paths,
+};
 pub use self::object_change::ObjectEdit;
 pub use self::objects::{
     Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,

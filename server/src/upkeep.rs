@@ -64,10 +64,11 @@ impl BackgroundTasks {
             work.audit().write_file_changes()?;
             work.api_keys().write_uses()?;
             work.sessions().write_uses()?;
-            work.shared_links().write_downloads()
+            work.shared_links().write_uses()?;
+            work.shared_links().write_all_events()
         };
         if let Err(error) = blocking(write).await {
-            tracing::warn!(%error, "failed to persist changes of files in the audit log, last-used times and download counts");
+            tracing::warn!(%error, "failed to persist file audit, last-used times and the use of links");
         }
         if let Err(error) = blocking(move || catalog.usage().write()).await {
             tracing::warn!(%error, "failed to persist usage counters");
@@ -148,14 +149,15 @@ async fn keep_traffic(catalog: Catalog) {
 }
 
 /// Finishes deletions of buckets and webhooks that a stop or a failure cut short, persists the last-used times of keys
-/// and sessions and the downloads of links, and deletes expired sessions and links.
+/// and sessions and the use of links, and deletes expired sessions and links.
 async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();
         let done = blocking(move || {
             work.api_keys().write_uses()?;
             work.sessions().write_uses()?;
-            work.shared_links().write_downloads()?;
+            work.shared_links().write_uses()?;
+            work.shared_links().write_events()?;
             work.shared_links().delete_old()?;
             work.sessions().sweep()?;
             work.audit().sweep()?;

@@ -7,6 +7,7 @@ use catalog::{Access, FairUseStanding, Scope};
 use http::Method;
 use serde_json::{Value, json};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
+use service::Config;
 use tests::fixtures::{key_of_folder, key_with_scopes, path_of};
 use tests::{Browser, Client, Reply, World};
 
@@ -276,6 +277,72 @@ async fn links_expire_and_end() {
 }
 
 #[tokio::test]
+async fn ended_link_reopens_within_a_minute_only() {
+    let (world, client) = world().await;
+    let (link, path) = create(&client, json!({"paths": ["a/"]})).await;
+    let api = format!("/api/links/{}", link["id"].as_str().unwrap());
+    let visitor = world.anonymous();
+    // Of an active link it changes nothing.
+    client.patch_json(&api, json!({"ended": false})).await.check_done();
+    client.delete(&api).await.check_done();
+    check_page(&visitor.get(&path).await, 410, "no longer available");
+    client.patch_json(&api, json!({"ended": true})).await.check_parameter("ended");
+    let both = json!({"ended": false, "title": "x"});
+    client.patch_json(&api, both).await.check_parameter("title");
+    world.account("bob");
+    let bob = world.client_of("bob", ApiKeySettings::default());
+    bob.patch_json(&api, json!({"ended": false})).await.check_error(404, "link_not_found");
+    check_page(&visitor.get(&path).await, 410, "no longer available");
+    world.clock.advance(60_000);
+    let reopened = client.patch_json(&api, json!({"ended": false})).await.check_done();
+    assert_eq!(reopened["link"]["state"], "active");
+    check_page(&visitor.get(&path).await, 200, "1.txt");
+    let entry = client.get_json("/api/audit?action=link.change").await["entries"][0].take();
+    assert_eq!(entry["detail"], "ended_ms: null");
+    client.delete(&api).await.check_done();
+    world.clock.advance(60_001);
+    client.patch_json(&api, json!({"ended": false})).await.check_error(409, "link_ended");
+    check_page(&visitor.get(&path).await, 410, "no longer available");
+}
+
+#[tokio::test]
+async fn link_days_max_bounds_the_lifetime_of_links() {
+    let config = Config { link_days_max: 3, plan_rates: false, ..Config::default() };
+    let (world, client) = World::with_bucket_and(1, config);
+    client.put("/photos/a/", "1.txt", b"one").await;
+    let links = "/api/buckets/photos/links";
+    let days = |days: u64| 24 * 60 * 60 * days;
+    let link = client.post_json(links, json!({"paths": ["a/"]})).await.check_done()["link"].clone();
+    assert_eq!(link["expiresAt"], "2026-02-03T12:00:00.000Z");
+    let api = format!("/api/links/{}", link["id"].as_str().unwrap());
+    assert_eq!(client.get_json(links).await["daysMax"], 3);
+    for (expiry, parameter) in [
+        (json!({"expiresIn": days(3) + 1}), "expiresIn"),
+        (json!({"expiresIn": null}), "expiresIn"),
+        (json!({"expiresAt": null}), "expiresAt"),
+        (json!({"expiresAt": "2026-02-03T12:00:01Z"}), "expiresAt"),
+    ] {
+        let mut wish = expiry.clone();
+        wish["paths"] = json!(["a/"]);
+        let refused = client.post_json(links, wish).await;
+        refused.check_parameter(parameter);
+        assert!(refused.text().contains("at most 3 days"), "{}", refused.text());
+        client.patch_json(&api, expiry).await.check_parameter(parameter);
+    }
+    let upload = json!({"kind": "upload", "paths": ["in/"], "expiresIn": days(4)});
+    client.post_json(links, upload).await.check_parameter("expiresIn");
+    world.clock.advance(DAY_MS);
+    client.patch_json(&api, json!({"expiresIn": days(3)})).await.check_done();
+    client.patch_json(&api, json!({"title": "x"})).await.check_done();
+    // A longer maximum leaves the default.
+    let config = Config { link_days_max: 30, plan_rates: false, ..Config::default() };
+    let (_, client) = World::with_bucket_and(2, config);
+    client.put("/photos/a/", "1.txt", b"one").await;
+    let link = client.post_json(links, json!({"paths": ["a/"]})).await.check_done()["link"].clone();
+    assert_eq!(link["expiresAt"], "2026-02-07T12:00:00.000Z");
+}
+
+#[tokio::test]
 async fn link_has_the_current_rights_of_its_creator() {
     let (world, _) = world().await;
     let issued = world.api_key("ann", ApiKeySettings::default());
@@ -336,6 +403,17 @@ async fn links_are_listed_by_bucket_state_and_path() {
     );
     let of_file = client.get_json(&format!("{LINKS}?path=a/b/2.txt")).await;
     assert_eq!(titles(&of_file).len(), 3);
+    for (path, count, exact) in [("a/", 3, 3), ("a/b/", 3, 0), ("x/", 0, 0), ("x/hidden.txt", 1, 1)]
+    {
+        let found = client.get_json(&format!("{LINKS}?path={path}")).await;
+        assert_eq!(titles(&found).len(), count, "{path}");
+        let found = client.get_json(&format!("{LINKS}?path={path}&exact=true")).await;
+        assert_eq!(titles(&found).len(), exact, "{path}");
+    }
+    let other = world.client_of("ann", ApiKeySettings::default());
+    assert_eq!(titles(&other.get_json(LINKS).await).len(), 4);
+    assert_eq!(titles(&other.get_json(&format!("{LINKS}?own=true")).await).len(), 0);
+    assert_eq!(titles(&client.get_json(&format!("{LINKS}?own=true")).await).len(), 4);
     world.clock.advance(60_000);
     assert_eq!(titles(&client.get_json("/api/links?state=expired").await), [""]);
     assert_eq!(titles(&client.get_json("/api/links?state=active").await).len(), 3);

@@ -38,6 +38,7 @@ mod jobs;
 mod keys;
 mod link_pages;
 mod link_uploads;
+mod link_use;
 mod links;
 mod list;
 mod mass_assignment;

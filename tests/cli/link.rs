@@ -104,18 +104,46 @@ fn link_of_a_server_opens_its_page() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     server.upload(&key, "/photos/", "a.txt", b"hello");
-    let (_, url) = create(&folder, &["create", "photos/a.txt", "--title", "Hi"]);
+    let (id, url) = create(&folder, &["create", "photos/a.txt", "--title", "Hi"]);
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     let path = &url[url.find("/-/s/").expect("it is a link")..];
     let page = server.get(path);
     assert_eq!(page.status, 200, "{page:?}");
+    assert_eq!(server.get(&format!("{path}/f/a.txt")).status, 200);
+    let shown = folder.json(&["link", "show", &id]);
+    assert_eq!((&shown["viewCount"], &shown["downloadCount"]), (&1.into(), &1.into()));
+    assert!(shown["lastUsedAt"].is_string(), "{shown}");
     let (_, url) =
         create(&folder, &["create", "photos/", "--public-url", "https://cdn.example.com"]);
     assert!(url.starts_with("https://cdn.example.com/-/s/"), "{url}");
     server.stop();
+    // A graceful shutdown writes the use, and the sums of the hour.
+    assert_eq!(folder.json(&["link", "show", &id])["viewCount"], 1);
+    let text = folder.done(&["link", "show", &id]).stdout;
+    assert!(
+        text.contains("views               1\n") && text.contains("last used           20"),
+        "{text}"
+    );
+    let audit = folder.done(&["audit", "--wide"]).stdout;
+    assert!(audit.contains("link.download") && audit.contains("files: 1, addresses: 1"), "{audit}");
     let ran = folder.done(&["link", "create", "photos/"]);
     assert!(
         ran.stdout.starts_with("/-/s/") && ran.stderr.contains("no server is running"),
         "{ran:?}"
     );
+}
+
+#[test]
+fn link_days_max_of_the_server_applies_to_link_commands() {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve_with_env(&[("TRUG_LINK_DAYS_MAX", "2")]);
+    server.upload(&key, "/photos/", "a.txt", b"hello");
+    let create = ["link", "create", "photos/", "--expires"];
+    for refused in ["never", "3d"] {
+        folder.run(&[&create, &[refused][..]].concat()).check_failure(1, "at most 2 days");
+    }
+    let ran = folder.done(&[&create, &["2d"][..]].concat());
+    let id = ran.stderr.split(' ').nth(2).expect("its id is noted");
+    folder.run(&["link", "edit", id, "--expires", "never"]).check_failure(1, "at most 2 days");
+    server.stop();
 }

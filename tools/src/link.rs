@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use catalog::{AskName, LinkKind, PasswordHash};
 use clap::{ArgGroup, Args, Subcommand};
-use server::management::{AdminRequest, AdminResponse, LinkRequest, LinkSettings};
+use server::management::{AdminRequest, AdminResponse, LinkLifetime, LinkRequest, LinkSettings};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, request};
@@ -170,7 +170,16 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             let settings = limits.applied_to(common.settings());
             let kind = LinkKind::Upload;
             let (bucket, paths) = (place.bucket, vec![place.path]);
-            let link = LinkRequest::Create { kind, bucket, paths, settings, password, public_url };
+            let lifetime = LinkLifetime::default();
+            let link = LinkRequest::Create {
+                kind,
+                bucket,
+                paths,
+                settings,
+                password,
+                public_url,
+                lifetime,
+            };
             create(&store, link)
         }
         Command::List(List { store, bucket }) => {
@@ -187,10 +196,16 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
                 downloads_max: downloads.map(Limit::get),
                 ..limits.applied_to(common.settings())
             };
-            let (id, public_url) = (id.get(), None);
+            let (id, public_url, lifetime) = (id.get(), None, LinkLifetime::default());
             perform(
                 &store,
-                AdminRequest::Link(LinkRequest::Edit { id, settings, password, public_url }),
+                AdminRequest::Link(LinkRequest::Edit {
+                    id,
+                    settings,
+                    password,
+                    public_url,
+                    lifetime,
+                }),
             )
         }
         Command::End(One { store, id }) => {
@@ -215,7 +230,11 @@ fn run_create(wanted: Create) -> Result<(), Failure> {
         ..common.settings()
     };
     let (kind, paths) = (LinkKind::Download, places.into_iter().map(|place| place.path).collect());
-    create(&store, LinkRequest::Create { kind, bucket, paths, settings, password, public_url })
+    let lifetime = LinkLifetime::default();
+    create(
+        &store,
+        LinkRequest::Create { kind, bucket, paths, settings, password, public_url, lifetime },
+    )
 }
 
 fn create(store: &StoreArgs, link: LinkRequest) -> Result<(), Failure> {

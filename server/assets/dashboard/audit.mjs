@@ -11,7 +11,7 @@ import { moment } from "./text.mjs";
 /** Filters by the beginning of an action. @type {[string, string][]} */
 const ACTIONS = [
   ["", "All actions"], ["bucket.", "Buckets"], ["key.", "API keys"], ["account.", "Accounts"], ["organisation.", "Organisations"], ["member.", "Members"],
-  ["session.", "Sign-ins"], ["password.", "Passwords"], ["job.", "Jobs"], ["webhook.", "Webhooks"], ["compaction.", "Compaction"], ["file.", "Files"], ["lifecycle.", "Expiry"],
+  ["session.", "Sign-ins"], ["password.", "Passwords"], ["job.", "Jobs"], ["webhook.", "Webhooks"], ["link.", "Links"], ["compaction.", "Compaction"], ["file.", "Files"], ["lifecycle.", "Expiry"],
 ];
 
 /** Actions of the log of files. @type {[string, string][]} */
@@ -28,6 +28,7 @@ const WORDS = {
   "session.begin": "Signed in", "session.refused": "Sign-in failed", "session.end": "Signed out", "password.change": "Password changed", "job.begin": "Job started",
   "job.cancel": "Job cancelled", "job.end": "Job finished", "webhook.create": "Webhook created", "webhook.change": "Webhook changed", "webhook.delete": "Webhook deleted",
   "link.create": "Link created", "link.change": "Link changed", "link.end": "Link ended", "link.upload": "Files uploaded by link",
+  "link.download": "Link downloads", "link.refused": "Link requests refused",
   "compaction.begin": "Compaction started", "file.change": "File changed", "file.upload": "Uploaded", "file.copy": "Copied",
   "file.delete": "Deleted", "file.expire": "Expired", "lifecycle.expire": "Files expired",
 };

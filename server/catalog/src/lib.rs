@@ -40,6 +40,8 @@ mod last_backup;
 mod last_used;
 mod lifecycle;
 pub mod limits;
+mod link_events;
+mod link_use;
 mod multipart_upload;
 pub mod object_attributes;
 pub mod object_lock;
@@ -91,6 +93,7 @@ use self::change::{ChangedFact, Shared};
 use self::file_audit::{FileAuditTable, PendingFileChanges};
 use self::jobs::JobTable;
 use self::last_used::UnwrittenUses;
+use self::link_events::LinkEvents;
 use self::organisations::OrganisationTable;
 use self::outbox::Outbox;
 use self::quota::QuotaLedger;
@@ -130,6 +133,8 @@ pub use self::job::{
 };
 pub use self::last_backup::LastBackup;
 pub use self::lifecycle::{Expiration, LifecycleRule, check_lifecycle};
+pub use self::link_events::LinkEvent;
+pub use self::link_use::LinkUse;
 pub use self::multipart_upload::{MultipartUpload, UploadChecksum, UploadedPart};
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::outbox::{EventCounts, OutboxTotals};
@@ -189,8 +194,10 @@ struct State {
     unwritten: UnwrittenUses<ApiKeyId>,
     /// Sessions whose last use is not persisted yet.
     unwritten_sessions: UnwrittenUses<SessionId>,
-    /// Links whose downloads are not persisted yet.
-    unwritten_downloads: UnwrittenUses<SharedLinkId>,
+    /// Links whose use is not persisted yet.
+    unwritten_link_uses: UnwrittenUses<SharedLinkId>,
+    /// Events of links that are not in the audit log yet.
+    link_events: LinkEvents,
     /// Pending webhook events.
     outbox: Outbox,
     /// Locks for changes of versions.
@@ -269,7 +276,8 @@ impl Catalog {
             ledger: QuotaLedger::default(),
             unwritten: UnwrittenUses::default(),
             unwritten_sessions: UnwrittenUses::default(),
-            unwritten_downloads: UnwrittenUses::default(),
+            unwritten_link_uses: UnwrittenUses::default(),
+            link_events: LinkEvents::default(),
             version_locks: VersionLocks::default(),
         };
         Ok(Self { state: Arc::new(state), author: None })

@@ -43,6 +43,8 @@ pub const SHARED_LINKS_PER_ACCOUNT_MAX: usize = 10_000;
 pub const SHARED_LINK_PATHS_BYTES_MAX: usize = 48 * 1_024;
 /// Retention of shared links that ended or expired.
 pub const SHARED_LINK_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Time within which an ended link can be reopened.
+pub const SHARED_LINK_REOPEN_TIME: Duration = Duration::from_secs(60);
 /// Shared links that are written or deleted in one batch.
 pub const SHARED_LINKS_BATCH: usize = 400;
 /// Facts of sessions and invitations that are written or removed in one batch.

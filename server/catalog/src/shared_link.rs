@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::rng::Rng;
 use engine::{BucketName, ObjectKey};
@@ -16,13 +15,14 @@ use utoipa::ToSchema;
 use super::base32;
 use super::grant::Issuer;
 use super::id::{AccountId, ApiKeyId, SharedLinkId};
+use super::link_use::LinkUse;
 use super::password::PasswordHash;
 use super::record::Record;
 use super::stored_text::{StoredText, text};
 use super::upload_rules::{UploadRules, UploadTally};
 
 /// Page with files, or one that requests files.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedLink {
     #[serde(skip, default = "SharedLinkId::unnamed")]
@@ -58,7 +58,7 @@ pub struct SharedLink {
     /// Time at which it was ended by request.
     pub ended_ms: Option<u64>,
     #[serde(skip)]
-    pub downloads: DownloadCount,
+    pub uses: Arc<LinkUse>,
     #[serde(skip)]
     pub uploads: Arc<UploadTally>,
 }
@@ -102,17 +102,6 @@ pub enum LinkState {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkSecret(String);
 
-/// Number of downloads; its fact is written apart from the link. Not part of the equality of records.
-#[derive(Debug, Default)]
-pub struct DownloadCount(AtomicU64);
-
-/// Stored number of downloads.
-#[derive(PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredDownloads {
-    pub(super) count: u64,
-}
-
 const SECRET_BYTES: usize = 16;
 const SECRET_CHARS: usize = 26;
 
@@ -125,8 +114,6 @@ impl Record for SharedLink {
     }
 }
 
-impl Record for StoredDownloads {}
-
 impl SharedLink {
     /// Returns the kind.
     pub fn kind(&self) -> LinkKind {
@@ -137,7 +124,7 @@ impl SharedLink {
     pub fn state(&self, now_ms: u64) -> LinkState {
         let is_used_up = match &self.upload {
             Some(rules) => self.uploads.is_full(rules),
-            None => self.downloads_max.is_some_and(|max| self.downloads.get() >= max),
+            None => self.downloads_max.is_some_and(|max| self.uses.downloads() >= max),
         };
         match self.expires_ms {
             _ if self.ended_ms.is_some() => LinkState::Ended,
@@ -167,32 +154,24 @@ impl SharedLink {
         self.paths.iter().filter_map(|path| PathInBucket::parse(path).ok()).collect()
     }
 
+    /// Returns whether a file or a whole folder is in the link.
+    pub fn includes(&self, path: &PathInBucket) -> bool {
+        match path {
+            PathInBucket::File(key) => self.contains(key),
+            PathInBucket::Folder(folder) => {
+                let is_above = |it: &&String| it.is_empty() || it.ends_with('/');
+                let mut above = self.paths.iter().filter(is_above);
+                above.any(|path| folder.as_str().starts_with(path.as_str()))
+            }
+        }
+    }
+
     /// Returns whether a file is in the link.
     pub fn contains(&self, key: &ObjectKey) -> bool {
         self.paths.iter().any(|path| match path.is_empty() || path.ends_with('/') {
             true => key.as_str().starts_with(path),
             false => key.as_str() == path,
         })
-    }
-}
-
-impl Clone for SharedLink {
-    fn clone(&self) -> Self {
-        Self {
-            id: self.id.clone(),
-            secret: self.secret.clone(),
-            bucket: self.bucket.clone(),
-            paths: self.paths.clone(),
-            title: self.title.clone(),
-            message: self.message.clone(),
-            password: self.password.clone(),
-            upload: self.upload.clone(),
-            account: self.account.clone(),
-            api_key: self.api_key.clone(),
-            downloads: DownloadCount(AtomicU64::new(self.downloads.get())),
-            uploads: self.uploads.clone(),
-            ..*self
-        }
     }
 }
 
@@ -227,28 +206,6 @@ impl StoredText for LinkSecret {
 impl fmt::Debug for LinkSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LinkSecret")
-    }
-}
-
-impl DownloadCount {
-    /// Returns the number of downloads.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Sets a stored number, unless a greater one is known.
-    pub(super) fn advance_to(&self, count: u64) {
-        self.0.fetch_max(count, Ordering::Relaxed);
-    }
-}
-
-impl PartialEq for DownloadCount {
-    fn eq(&self, _: &Self) -> bool {
-        true
     }
 }
 

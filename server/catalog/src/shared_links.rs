@@ -12,17 +12,15 @@ use engine::{BucketName, FactName, ObjectKey};
 use super::audit_entry::{AuditRecord, changed_settings};
 use super::change::{Change, Table, apply_record, check_count, check_total, each_fact, split};
 use super::id::{AccountId, ApiKeyId, IdKind, OfSharedLink, SharedLinkId};
+use super::link_use::{self, StoredLinkUse};
 use super::record::decode;
-use super::shared_link::{LinkLayout, LinkSecret, LinkState, SharedLink, StoredDownloads};
+use super::shared_link::{LinkLayout, LinkSecret, LinkState, SharedLink};
 use super::upload_rules::{
     StoredLinkUpload, UPLOADS_PREFIX, UploadReservation, UploadRules, UploadRulesChange,
     link_of_upload, uploads_of,
 };
 use super::{AuditAction, CatalogError, PasswordHash, SharedLinks, StoredAmount};
 use crate::limits::{self, millis};
-
-/// Prefix of the fact names of download counts; the id of the link follows.
-const DOWNLOADS_PREFIX: &str = "link-downloads/";
 
 /// Parameters of a new link.
 pub struct NewSharedLink {
@@ -64,7 +62,7 @@ pub(super) struct SharedLinkTable {
 
 impl Table for SharedLinkTable {
     const PREFIXES: &'static [&'static str] =
-        &[OfSharedLink::PREFIX, DOWNLOADS_PREFIX, UPLOADS_PREFIX];
+        &[OfSharedLink::PREFIX, link_use::PREFIX, UPLOADS_PREFIX];
 
     fn apply(&mut self, fact: &FactName, value: Option<&[u8]>) -> Result<(), CatalogError> {
         let (prefix, name) = split(fact);
@@ -77,9 +75,9 @@ impl Table for SharedLinkTable {
             return Ok(());
         }
         let known = SharedLinkId::parse(name).and_then(|id| self.links.get(&id)).cloned();
-        if prefix == DOWNLOADS_PREFIX {
+        if prefix == link_use::PREFIX {
             if let (Some(link), Some(value)) = (known, value) {
-                link.downloads.advance_to(decode::<StoredDownloads>(fact, value)?.count);
+                link.uses.advance_to(&decode::<StoredLinkUse>(fact, value)?);
             }
             return Ok(());
         }
@@ -87,17 +85,13 @@ impl Table for SharedLinkTable {
         if let (Some(before), Some(id)) = (&known, SharedLinkId::parse(name)) {
             // A new version of the record is not shared yet.
             if let Some(now) = self.links.get_mut(&id).and_then(Arc::get_mut) {
-                now.uploads = before.uploads.clone();
+                (now.uses, now.uploads) = (before.uses.clone(), before.uploads.clone());
             }
         }
         let now = SharedLinkId::parse(name).and_then(|id| self.links.get(&id));
         match (&known, now) {
             (Some(before), None) => drop(self.by_secret.remove(&before.secret)),
-            (_, Some(now)) => {
-                let count = known.as_ref().map_or(0, |before| before.downloads.get());
-                now.downloads.advance_to(count);
-                self.by_secret.insert(now.secret.clone(), now.id.clone());
-            }
+            (_, Some(now)) => drop(self.by_secret.insert(now.secret.clone(), now.id.clone())),
             (None, None) => {}
         }
         Ok(())
@@ -143,15 +137,8 @@ impl SharedLinks<'_> {
         let mut change = self.0.begin();
         let bucket = self.0.buckets().require(&new.bucket)?;
         let now_ms = self.0.now_ms();
-        {
-            let table = self.0.state.shared_links.read();
-            check_total(table.links.len(), "shared links")?;
-            let is_counted = |link: &&Arc<SharedLink>| {
-                link.account == new.account && link.inactive_since_ms(now_ms).is_none()
-            };
-            let active = table.links.values().filter(is_counted).count();
-            check_count(active, limits::SHARED_LINKS_PER_ACCOUNT_MAX, "active links")?;
-        }
+        check_total(self.0.state.shared_links.read().links.len(), "shared links")?;
+        self.check_active_count(&new.account)?;
         let rng = &*self.0.state.rng;
         let link = SharedLink {
             id: SharedLinkId::issue(rng),
@@ -172,7 +159,7 @@ impl SharedLinks<'_> {
             created_ms: now_ms,
             updated_ms: now_ms,
             ended_ms: None,
-            downloads: Default::default(),
+            uses: Default::default(),
             uploads: Default::default(),
         };
         let entry =
@@ -213,21 +200,55 @@ impl SharedLinks<'_> {
         self.change(id, AuditAction::LinkEnd, |link| link.ended_ms = Some(now_ms))
     }
 
+    /// Reopens a link that was ended at most [`limits::SHARED_LINK_REOPEN_TIME`] ago. An active one stays as it is.
+    pub fn reopen(&self, id: &SharedLinkId) -> Result<Arc<SharedLink>, CatalogError> {
+        let change = self.0.begin();
+        let before = self.require(id)?;
+        let Some(ended_ms) = before.ended_ms else { return Ok(before) };
+        if self.0.now_ms() > ended_ms.saturating_add(millis(limits::SHARED_LINK_REOPEN_TIME)) {
+            return Err(CatalogError::LinkEnded);
+        }
+        self.check_active_count(&before.account)?;
+        self.commit_change(change, &before, AuditAction::LinkChange, |link| link.ended_ms = None)
+    }
+
+    /// Checks that an account may have one more active link.
+    fn check_active_count(&self, account: &AccountId) -> Result<(), CatalogError> {
+        let now_ms = self.0.now_ms();
+        let table = self.0.state.shared_links.read();
+        let is_counted = |link: &&Arc<SharedLink>| {
+            link.account == *account && link.inactive_since_ms(now_ms).is_none()
+        };
+        let active = table.links.values().filter(is_counted).count();
+        check_count(active, limits::SHARED_LINKS_PER_ACCOUNT_MAX, "active links")
+    }
+
     fn change(
         &self,
         id: &SharedLinkId,
         action: AuditAction,
         edit: impl FnOnce(&mut SharedLink),
     ) -> Result<Arc<SharedLink>, CatalogError> {
-        let mut change = self.0.begin();
+        let change = self.0.begin();
         let before = self.require(id)?;
-        if before.ended_ms.is_some() {
-            return Err(CatalogError::LinkEnded);
+        match before.ended_ms {
+            Some(_) => Err(CatalogError::LinkEnded),
+            None => self.commit_change(change, &before, action, edit),
         }
-        let mut link = SharedLink::clone(&before);
+    }
+
+    fn commit_change(
+        &self,
+        mut change: Change<'_>,
+        before: &Arc<SharedLink>,
+        action: AuditAction,
+        edit: impl FnOnce(&mut SharedLink),
+    ) -> Result<Arc<SharedLink>, CatalogError> {
+        let id = &before.id;
+        let mut link = SharedLink::clone(before);
         edit(&mut link);
         link.updated_ms = self.0.now_ms();
-        let detail = changed_settings(&*before, &link, &["secret", "password"]);
+        let detail = changed_settings(&**before, &link, &["secret", "password"]);
         let entry = AuditRecord::new(action).target(id).bucket_named(&link.bucket, self.0);
         change.audit(entry.account(&link.account).detail(detail));
         change.put(id.fact()?, &link)?;
@@ -239,31 +260,43 @@ impl SharedLinks<'_> {
     /// returns, that of another one a little later.
     pub fn count_download(&self, id: &SharedLinkId) -> Result<bool, CatalogError> {
         let link = self.require(id)?;
+        let used_ms = self.0.now_ms();
         if link.downloads_max.is_none() {
-            link.downloads.add_one();
-            self.0.state.unwritten_downloads.add(id);
+            link.uses.record_download(used_ms);
+            self.0.state.unwritten_link_uses.add(id);
             return Ok(true);
         }
         let mut change = self.0.begin();
         let link = self.require(id)?;
-        if link.state(self.0.now_ms()) != LinkState::Active {
+        if link.state(used_ms) != LinkState::Active {
             return Ok(false);
         }
-        let count = link.downloads.get() + 1;
-        change.put(id.fact_at(DOWNLOADS_PREFIX)?, &StoredDownloads { count })?;
+        let (count, views) = (link.uses.downloads() + 1, link.uses.views());
+        change.put(id.fact_at(link_use::PREFIX)?, &StoredLinkUse { count, views, used_ms })?;
         change.commit()?;
         Ok(true)
     }
 
-    /// Persists the counted downloads of links without a maximum. Failed writes are retried the next time.
-    pub fn write_downloads(&self) -> Result<(), CatalogError> {
+    /// Counts a view of the page of a link.
+    pub fn record_view(&self, link: &SharedLink) {
+        link.uses.record_view(self.0.now_ms());
+        self.0.state.unwritten_link_uses.add(&link.id);
+    }
+
+    /// Records an upload to a link as its last use.
+    fn record_use(&self, link: &SharedLink) {
+        link.uses.record_use(self.0.now_ms());
+        self.0.state.unwritten_link_uses.add(&link.id);
+    }
+
+    /// Persists counted downloads and views, and the times of the last use. Failed writes are retried the next time.
+    pub fn write_uses(&self) -> Result<(), CatalogError> {
         let mut change = self.0.begin();
-        let unwritten = &self.0.state.unwritten_downloads;
+        let unwritten = &self.0.state.unwritten_link_uses;
         unwritten.write_batches(limits::SHARED_LINKS_BATCH, |ids: &BTreeSet<SharedLinkId>| {
             for id in ids {
                 let Some(link) = self.get(id) else { continue };
-                let count = link.downloads.get();
-                change.put(id.fact_at(DOWNLOADS_PREFIX)?, &StoredDownloads { count })?;
+                change.put(id.fact_at(link_use::PREFIX)?, &link.uses.to_stored())?;
             }
             change.commit_any()
         })
@@ -278,14 +311,15 @@ impl SharedLinks<'_> {
         Ok(UploadReservation::new(&*self.require(id)?, amount))
     }
 
-    /// Records the stored files of a request in the audit log. Files are not changes of the catalog, so that their
-    /// batch is committed before.
+    /// Records the stored files of a request as a use of the link, and in the audit log. Files are not changes of the
+    /// catalog, so that their batch is committed before.
     pub fn audit_upload(
         &self,
         link: &SharedLink,
         files: &[&ObjectKey],
         name: Option<&str>,
     ) -> Result<(), CatalogError> {
+        self.record_use(link);
         let mut change = self.0.begin();
         let entry = AuditRecord::new(AuditAction::LinkUpload).target(&link.id);
         let files: Vec<_> = files.iter().map(|key| key.as_str()).collect();
@@ -321,7 +355,7 @@ impl SharedLinks<'_> {
         for links in self.select(is_deleted).chunks(limits::SHARED_LINKS_BATCH) {
             for link in links {
                 change.delete(link.id.fact()?);
-                change.delete(link.id.fact_at(DOWNLOADS_PREFIX)?);
+                change.delete(link.id.fact_at(link_use::PREFIX)?);
             }
             change.commit_any()?;
             for link in links {

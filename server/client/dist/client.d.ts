@@ -509,6 +509,11 @@ interface Schemas {
 		expireAt?: string | null;
 		enabled?: boolean;
 	};
+	/** Change of a shared link. */
+	LinkEditRequest: Schemas["LinkSettings"] & {
+		/** `false`, and nothing else, reopens a link that was ended less than 60 seconds ago. */
+		ended?: boolean;
+	};
 	/** Kind of a link. */
 	LinkKind: "download" | "upload";
 	/** Presentation of the files. */
@@ -526,7 +531,7 @@ interface Schemas {
 		layout?: Schemas["LinkLayout"];
 		/** Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout` and `downloadsMax`. */
 		zip?: boolean;
-		/** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
+		/** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. The setting `link_days_max` of the server may allow less. */
 		expiresIn?: number | null;
 		/** Expiry instead of `expiresIn`. `null` for no expiry. */
 		expiresAt?: string | null;
@@ -564,6 +569,10 @@ interface Schemas {
 		downloadsMax?: number | null;
 		/** Number of downloads of a file or archive. */
 		downloadCount: number;
+		/** Number of times that the page was viewed. */
+		viewCount: number;
+		/** Time of the last view, download or upload; `null` if never used. */
+		lastUsedAt: string | null;
 		/** Maximum number of uploaded files; `null` for a download link, like the other limits of uploads. */
 		filesMax?: number | null;
 		/** Maximum bytes of an uploaded file, if it is less than that of the bucket. */
@@ -588,6 +597,8 @@ interface Schemas {
 		success: boolean;
 		/** Links, newest first. */
 		links: Array<Schemas["LinkView"]>;
+		/** Maximum lifetime of new and changed links in days; `null` for no maximum. */
+		daysMax: number | null;
 		nextCursor?: string | null;
 	};
 	/** Page of objects. `Contents` and `CommonPrefixes` are always present, even if empty. */
@@ -687,7 +698,7 @@ interface Schemas {
 		layout?: Schemas["LinkLayout"];
 		/** Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout` and `downloadsMax`. */
 		zip?: boolean;
-		/** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
+		/** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. The setting `link_days_max` of the server may allow less. */
 		expiresIn?: number | null;
 		/** Expiry instead of `expiresIn`. `null` for no expiry. */
 		expiresAt?: string | null;
@@ -1674,8 +1685,12 @@ interface Paths {
 				kind?: Schemas["LinkKind"];
 				/** Only links in this state. */
 				state?: Schemas["LinkState"];
-				/** Only links that include this file. */
+				/** Only links that include this file or folder. */
 				path?: string;
+				/** With `path`: only links of just this file or folder. */
+				exact?: boolean;
+				/** Only links created by this key, or by this account in the dashboard. */
+				own?: boolean;
 				/** Entries per page. */
 				limit?: number;
 				/** `nextCursor` of the previous page. */
@@ -1724,7 +1739,7 @@ interface Paths {
 				/** Id of the resource. */
 				id: string;
 			};
-			body: Schemas["LinkSettings"];
+			body: Schemas["LinkEditRequest"];
 			output: Schemas["LinkReply"];
 		};
 		/** Ends a shared link: everyone who has it loses access at once. */
@@ -2235,6 +2250,8 @@ declare class Links {
 	edit(id: string, change: LinkSettings, { signal }?: Call): Promise<Link>;
 	/** Ends a link: everyone who has it loses access at once. */
 	end(id: string, { signal }?: Call): Promise<void>;
+	/** Reopens a link that was ended less than 60 seconds ago, otherwise 409 `link_ended`. */
+	reopen(id: string, { signal }?: Call): Promise<Link>;
 }
 /** Shared links of a bucket. */
 declare class BucketLinks {
@@ -2242,11 +2259,13 @@ declare class BucketLinks {
 	constructor(connection: Connection, bucketName: string);
 	/** Creates a link to a page with files and folders, or to one that requests files. */
 	create({ kind, paths, ...settings }: NewLink, { signal }?: Call): Promise<Link>;
-	/** Lists links, newest first: all, or those that include a file. */
+	/** Lists links, newest first: all, or those that include a file or folder, `exact` only this one; `own` only those of the caller. */
 	list(options?: Call & {
 		kind?: LinkKind;
 		state?: LinkState;
 		path?: string;
+		exact?: boolean;
+		own?: boolean;
 	}): AsyncIterableIterator<Link>;
 }
 /** Content of an upload. A stream is read into memory first, since its length must be known. */

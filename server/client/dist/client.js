@@ -148,6 +148,10 @@ class Links {
 	async end(id, { signal } = {}) {
 		await requestApi(this.#connection, "DELETE", "/api/links/{id}", { path: { id }, signal });
 	}
+	async reopen(id, { signal } = {}) {
+		const input = { path: { id }, body: { ended: false }, signal };
+		return (await requestApi(this.#connection, "PATCH", "/api/links/{id}", input)).link;
+	}
 }
 class BucketLinks {
 	#connection;

@@ -54,6 +54,12 @@ export class Links {
   async end(id: string, { signal }: Call = {}): Promise<void> {
     await requestApi(this.#connection, "DELETE", "/api/links/{id}", { path: { id }, signal });
   }
+
+  /** Reopens a link that was ended less than 60 seconds ago, otherwise 409 `link_ended`. */
+  async reopen(id: string, { signal }: Call = {}): Promise<Link> {
+    const input = { path: { id }, body: { ended: false }, signal };
+    return (await requestApi(this.#connection, "PATCH", "/api/links/{id}", input)).link;
+  }
 }
 
 /** Shared links of a bucket. */
@@ -72,8 +78,8 @@ export class BucketLinks {
     return (await requestApi(this.#connection, "POST", "/api/buckets/{bucketName}/links", input)).link;
   }
 
-  /** Lists links, newest first: all, or those that include a file. */
-  async *list(options: Call & { kind?: LinkKind; state?: LinkState; path?: string } = {}): AsyncIterableIterator<Link> {
+  /** Lists links, newest first: all, or those that include a file or folder, `exact` only this one; `own` only those of the caller. */
+  async *list(options: Call & { kind?: LinkKind; state?: LinkState; path?: string; exact?: boolean; own?: boolean } = {}): AsyncIterableIterator<Link> {
     const { signal, ...filter } = options;
     const path = { bucketName: this.#bucketName };
     let cursor: string | undefined;

@@ -512,6 +512,11 @@ export interface Schemas {
     expireAt?: string | null;
     enabled?: boolean;
   };
+  /** Change of a shared link. */
+  LinkEditRequest: Schemas["LinkSettings"] & {
+    /** `false`, and nothing else, reopens a link that was ended less than 60 seconds ago. */
+    ended?: boolean;
+  };
   /** Kind of a link. */
   LinkKind: "download" | "upload";
   /** Presentation of the files. */
@@ -529,7 +534,7 @@ export interface Schemas {
     layout?: Schemas["LinkLayout"];
     /** Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout` and `downloadsMax`. */
     zip?: boolean;
-    /** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
+    /** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. The setting `link_days_max` of the server may allow less. */
     expiresIn?: number | null;
     /** Expiry instead of `expiresIn`. `null` for no expiry. */
     expiresAt?: string | null;
@@ -567,6 +572,10 @@ export interface Schemas {
     downloadsMax?: number | null;
     /** Number of downloads of a file or archive. */
     downloadCount: number;
+    /** Number of times that the page was viewed. */
+    viewCount: number;
+    /** Time of the last view, download or upload; `null` if never used. */
+    lastUsedAt: string | null;
     /** Maximum number of uploaded files; `null` for a download link, like the other limits of uploads. */
     filesMax?: number | null;
     /** Maximum bytes of an uploaded file, if it is less than that of the bucket. */
@@ -591,6 +600,8 @@ export interface Schemas {
     success: boolean;
     /** Links, newest first. */
     links: Array<Schemas["LinkView"]>;
+    /** Maximum lifetime of new and changed links in days; `null` for no maximum. */
+    daysMax: number | null;
     nextCursor?: string | null;
   };
   /** Page of objects. `Contents` and `CommonPrefixes` are always present, even if empty. */
@@ -690,7 +701,7 @@ export interface Schemas {
     layout?: Schemas["LinkLayout"];
     /** Whether everything may be downloaded as a zip archive; default `true`. Only of a download link, like `layout` and `downloadsMax`. */
     zip?: boolean;
-    /** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. */
+    /** Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. The setting `link_days_max` of the server may allow less. */
     expiresIn?: number | null;
     /** Expiry instead of `expiresIn`. `null` for no expiry. */
     expiresAt?: string | null;
@@ -1678,8 +1689,12 @@ export interface Paths {
         kind?: Schemas["LinkKind"];
         /** Only links in this state. */
         state?: Schemas["LinkState"];
-        /** Only links that include this file. */
+        /** Only links that include this file or folder. */
         path?: string;
+        /** With `path`: only links of just this file or folder. */
+        exact?: boolean;
+        /** Only links created by this key, or by this account in the dashboard. */
+        own?: boolean;
         /** Entries per page. */
         limit?: number;
         /** `nextCursor` of the previous page. */
@@ -1728,7 +1743,7 @@ export interface Paths {
         /** Id of the resource. */
         id: string;
       };
-      body: Schemas["LinkSettings"];
+      body: Schemas["LinkEditRequest"];
       output: Schemas["LinkReply"];
     };
     /** Ends a shared link: everyone who has it loses access at once. */

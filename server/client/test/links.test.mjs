@@ -32,6 +32,8 @@ test("shared links are created, listed, edited and ended", async () => {
   assert.ok((await all(trug.links.list({ state: "active" }))).some((it) => it.id === dated.id));
   const again = trug.links.edit(link.id, { title: "x" });
   await assert.rejects(again, (error) => error instanceof TrugError && error.code === "link_ended");
+  assert.equal((await trug.links.reopen(link.id)).state, "active");
+  assert.deepEqual((await all(pics.links.list({ path: "2026/", exact: true, own: true }))).map((it) => it.id), [link.id]);
 });
 
 test("zip archives are prepared and downloaded without a key", async () => {

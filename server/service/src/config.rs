@@ -109,6 +109,8 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// Further hosts of the dashboard besides that of the public URL, in lower case.
     pub dashboard_hosts: Vec<String>,
+    /// Maximum lifetime of shared links in days. 0: no maximum.
+    pub link_days_max: u64,
     /// Whether the server checks the fair use of all accounts daily.
     pub fair_use_sweep: bool,
     /// Memory in bytes for the search indexes of buckets. 0: no indexes.
@@ -240,6 +242,7 @@ impl Config {
             trusted_networks: networks("trusted_networks", layer.trusted_networks)?,
             trusted_proxies: networks("trusted_proxies", layer.trusted_proxies)?,
             dashboard_hosts: hosts(layer.dashboard_hosts)?,
+            link_days_max: within("link_days_max", layer.link_days_max, 0..=limits::LINK_DAYS_MAX)?,
             fair_use_sweep: needed("fair_use_sweep", layer.fair_use_sweep)?,
             search_memory_bytes: needed("search_memory_bytes", layer.search_memory_bytes)?,
             image_memory_bytes: layer.image_memory_bytes,

@@ -10,7 +10,7 @@
 //! object_options   type, headers, metadata and expiry of an object; attribute_change changes them
 //! variants         plan, cache, render
 //! zip              archives of folders and selections
-//! link_access      rights and passwords of shared links
+//! link_access      rights and passwords of shared links; link_body sends their files
 //! job_services     what background jobs need of the above
 //! replies          JSON of responses
 //! ```
@@ -29,6 +29,7 @@ pub mod header_cache;
 pub mod job_services;
 pub mod limits;
 pub mod link_access;
+pub mod link_body;
 pub mod link_uploads;
 pub mod object_body;
 pub mod object_options;

@@ -60,6 +60,8 @@ pub const ZIP_DOWNLOADS_PER_ACCOUNT_MAX: usize = 16;
 pub const ZIP_DOWNLOADS_BYTES_MAX: usize = 32 * MIB as usize;
 /// Default lifetime of a shared link.
 pub const LINK_SECONDS_DEFAULT: u64 = 7 * 24 * 60 * 60;
+/// Largest maximum lifetime of shared links that an operator may configure, in days.
+pub const LINK_DAYS_MAX: u64 = 3_650;
 /// Maximum characters of the name that a person who uploads to a link gives.
 pub const LINK_NAME_CHARS_MAX: usize = 100;
 /// Time for which a browser has access to a shared link after its password was entered.

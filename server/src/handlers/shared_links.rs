@@ -11,6 +11,7 @@ use catalog::{Bucket, LinkKind, LinkState, Scope, SharedLink, SharedLinkChange, 
 use engine::BucketName;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
+use protocol::object_path::PathInBucket;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
@@ -27,7 +28,8 @@ use utoipa::ToSchema;
 use super::changing;
 use super::sessions::hash_new_password;
 use crate::management::{
-    LinkSettings, LinkView, link_change, link_view, missing_link_file, new_link, parse_link_paths,
+    LinkLifetime, LinkSettings, LinkView, link_change, link_view, missing_link_file, new_link,
+    parse_link_paths,
 };
 
 /// Shared link to create.
@@ -46,6 +48,17 @@ pub struct NewLinkRequest {
     settings: LinkSettings,
 }
 
+/// Change of a shared link.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is only described: the fields are read apart")]
+pub struct LinkEditRequest {
+    /// `false`, and nothing else, reopens a link that was ended less than 60 seconds ago.
+    #[schema(nullable = false)]
+    ended: Option<bool>,
+    #[serde(flatten)]
+    settings: LinkSettings,
+}
+
 /// One shared link.
 #[derive(Serialize, ToSchema)]
 pub struct LinkReply {
@@ -58,6 +71,9 @@ pub struct LinkReply {
 pub struct LinksReply {
     /// Links, newest first.
     links: Vec<LinkView>,
+    /// Maximum lifetime of new and changed links in days; `null` for no maximum.
+    #[schema(required)]
+    days_max: Option<u64>,
     next_cursor: Option<String>,
 }
 
@@ -90,7 +106,8 @@ pub async fn create(
         return Err(ApiError::file_not_found());
     }
     let change = parse_settings(&app, kind, &rights, settings).await?;
-    let new = new_link(&app.catalog, &caller, (kind, bucket, places), change);
+    let lifetime = LinkLifetime::of(&app.config());
+    let new = new_link(&app.catalog, &caller, lifetime, (kind, bucket, places), change);
     let link = changing(&app, &caller, move |catalog| catalog.shared_links().create(new)).await?;
     Ok(Success(LinkReply { link: view(&app, &link) }))
 }
@@ -105,7 +122,9 @@ pub async fn create(
         BucketNameParameter,
         ("kind" = Option<LinkKind>, Query, description = "Only links of this kind."),
         ("state" = Option<LinkState>, Query, description = "Only links in this state."),
-        ("path" = Option<String>, Query, description = "Only links that include this file."),
+        ("path" = Option<String>, Query, description = "Only links that include this file or folder."),
+        ("exact" = Option<bool>, Query, description = "With `path`: only links of just this file or folder."),
+        ("own" = Option<bool>, Query, description = "Only links created by this key, or by this account in the dashboard."),
         PageParameters,
     ),
     responses((status = OK, body = LinksReply))
@@ -170,7 +189,7 @@ pub async fn show(
     operation_id = "editLink",
     tag = "Links",
     params(IdParameter),
-    request_body = LinkSettings,
+    request_body = LinkEditRequest,
     responses(
         (status = OK, body = LinkReply),
         (status = NOT_FOUND, description = "`link_not_found`."),
@@ -181,9 +200,18 @@ pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<SharedLinkId>,
-    body: JsonBody,
+    mut body: JsonBody,
 ) -> Result<Success<LinkReply>, ApiError> {
     let link = visible_link(&app, &caller, &id)?;
+    if let Some(ended) = body.optional::<bool>("ended")? {
+        body.deny_unknown()?;
+        if ended {
+            return Err(ApiError::bad_parameter("ended", "must be false: DELETE ends a link"));
+        }
+        let reopen = move |catalog: &catalog::Catalog| catalog.shared_links().reopen(&id);
+        let link = changing(&app, &caller, reopen).await?;
+        return Ok(Success(LinkReply { link: view(&app, &link) }));
+    }
     let bucket = app.catalog.buckets().get(&link.bucket).ok_or_else(ApiError::bucket_not_found)?;
     let change = parse_settings(&app, link.kind(), &bucket, body.deserialize()?).await?;
     let edit = move |catalog: &catalog::Catalog| catalog.shared_links().edit(&id, change);
@@ -225,12 +253,18 @@ fn page(
     let states = "must be active, expired, used_up, ended or blocked";
     let state: Option<LinkState> = choice(query, "state", states)?;
     let kind: Option<LinkKind> = choice(query, "kind", "must be download or upload")?;
-    let file = query.string(&["path"])?.map(|path| super::file_in(&path)).transpose()?;
+    let path = query.string(&["path"])?.map(|path| PathInBucket::parse(&path)).transpose()?;
+    let is_exact = query.flag(&["exact"])?.unwrap_or(false);
+    let own = query.flag(&["own"])?.unwrap_or(false).then(|| caller.durable_issuer());
     let after = request.after(|cursor| SharedLinkId::parse(cursor).ok_or(()))?;
     let selected = app.catalog.shared_links().select(|link| {
         bucket.is_none_or(|bucket| link.bucket == *bucket)
             && kind.is_none_or(|kind| link.kind() == kind)
-            && file.as_ref().is_none_or(|key| link.contains(key))
+            && own.as_ref().is_none_or(|issuer| link.issuer() == *issuer)
+            && path.as_ref().is_none_or(|path| match is_exact {
+                true => matches!(&link.paths[..], [only] if only == path.as_str()),
+                false => link.includes(path),
+            })
             && (bucket.is_some() || link.account == caller.account().id)
     });
     let selected = selected.into_iter().filter(|link| {
@@ -246,6 +280,7 @@ fn page(
     let next_cursor = rest.last().filter(|_| has_more).map(|last| last.id.to_string());
     Ok(Success(LinksReply {
         links: rest.iter().map(|link| view(app, link)).collect(),
+        days_max: Some(app.config().link_days_max).filter(|days| *days > 0),
         next_cursor,
     }))
 }
@@ -286,7 +321,9 @@ async fn parse_settings(
     bucket: &Bucket,
     settings: LinkSettings,
 ) -> Result<SharedLinkChange, ApiError> {
-    let (change, password) = link_change(app.clock.unix_ms(), kind, bucket, settings)?;
+    let lifetime = LinkLifetime::of(&app.config());
+    let now_ms = app.clock.unix_ms();
+    let (change, password) = link_change(now_ms, lifetime, kind, bucket, settings)?;
     let password = match password {
         Some(Some(password)) => Some(Some(hash_new_password(app, password).await?)),
         other => other.map(|_| None),

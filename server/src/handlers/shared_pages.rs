@@ -7,6 +7,7 @@
 //! A download is a GET of a file or an archive, without a range or with one from the first byte. Of a limited link
 //! every GET of a file is one, so that ranges have no effect; previews of images are not downloads.
 
+mod counting;
 pub(super) mod file_html;
 pub(super) mod html;
 pub mod link_entries;
@@ -17,10 +18,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use catalog::{
-    Bucket, LinkKind, LinkLayout, LinkSecret, LinkState, Password, SharedLink, SharedLinkId,
+    Bucket, LinkEvent, LinkKind, LinkLayout, LinkSecret, LinkState, Password, SharedLink,
 };
 use engine::{Object, ObjectKey, ObjectName};
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
 use listener::trusted_proxies::client_ip;
@@ -32,20 +33,18 @@ use protocol::request_body::{BodyLimits, RequestBody};
 use protocol::reserved_paths::LINK_PATH;
 use protocol::response_headers::ROBOTS_TAG;
 use service::delivery::deliver_shared;
-use service::link_access::{is_unlocked, shared_bucket, unlock_cookie};
+use service::link_access::{is_unlocked, link_state, shared_bucket, unlock_cookie};
+use service::link_body::link_body;
 use service::path_params::{FilePath, UrlToken};
 use service::request_context::{Path, RoutedContext};
 use service::state::AppState;
-use service::transform_params::transform_params;
 use service::zip::{zip_contents, zip_response};
-use usage::task::blocking;
 
+use self::counting::{SEC_PURPOSE, count, is_small_preview, is_whole_or_start, record};
 use self::file_html::{ShownFile, file_page, text_head};
 use self::html::{Frame, Listing, Notice, file_url, is_image, listing_page, locked_page};
 use super::upload_pages;
-use crate::limits::LIMITED_PREVIEW_SIDE_MAX;
 
-const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 /// Largest form with a password.
 const UNLOCK_BODY_BYTES_MAX: u64 = 4_096;
 
@@ -146,8 +145,17 @@ async fn page_of(
     head: &Parts,
 ) -> Result<Response, Refusal> {
     let open = open(app, secret, head)?;
+    let response = opened_page(app, &open, query).await?;
+    let is_view = head.method == Method::GET && !head.headers.contains_key(SEC_PURPOSE);
+    if is_view && response.status() == StatusCode::OK {
+        app.catalog.shared_links().record_view(&open.link);
+    }
+    Ok(response)
+}
+
+async fn opened_page(app: &AppState, open: &OpenLink, query: &Query) -> Result<Response, Refusal> {
     if open.link.kind() == LinkKind::Upload {
-        return Ok(upload_pages::form_page(app, &open));
+        return Ok(upload_pages::form_page(app, open));
     }
     let only_file = match &open.link.places()[..] {
         [PathInBucket::File(key)] => Some(key.clone()),
@@ -252,7 +260,7 @@ async fn file_of(
         head.headers.remove(header::RANGE);
     }
     let delivered = Box::pin(deliver_shared(app, head, &open.bucket, &name)).await;
-    let (mut response, is_original) = delivered?;
+    let (response, is_original) = delivered?;
     if is_preview && is_original {
         // There is no smaller version of it.
         return Err(Notice::FileNotFound.into());
@@ -264,8 +272,9 @@ async fn file_of(
             false => is_original && !head.headers.contains_key(SEC_PURPOSE),
         };
     if is_counted {
-        count(app, &open.link.id).await?;
+        count(app, &open.link, LinkEvent::FileDownload, head).await?;
     }
+    let mut response = response.map(|body| link_body(&app.catalog, &open.link.id, body));
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -304,10 +313,11 @@ async fn zip_of(app: &AppState, secret: &str, head: &Parts) -> Result<Response, 
     open.attribute(app, head);
     let contents = zip_contents(app, open.bucket.clone(), open.link.places()).await?;
     let name = sanitize(&open.title()).unwrap_or_else(|| open.bucket.name.to_string());
-    let mut response = zip_response(app, &head.method, contents, &format!("{name}.zip")).await?;
+    let response = zip_response(app, &head.method, contents, &format!("{name}.zip")).await?;
     if head.method == Method::GET {
-        count(app, &open.link.id).await?;
+        count(app, &open.link, LinkEvent::ArchiveDownload, head).await?;
     }
+    let mut response = response.map(|body| link_body(&app.catalog, &open.link.id, body));
     response.headers_mut().insert(ROBOTS_TAG, HeaderValue::from_static("noindex"));
     Ok(response)
 }
@@ -355,12 +365,17 @@ async fn unlock_of(
         let limiter = &app.rate_limiter;
         let name = format!("link {}", link.id);
         let attempt = limiter.charge_login_attempt(client_ip(&head.extensions), &name, None);
-        let attempt =
-            attempt.map_err(|refused| Notice::TooManyAttempts(refused.retry_after_seconds()))?;
+        let attempt = attempt.map_err(|refused| {
+            record(app, &link, LinkEvent::TooManyAttempts, head);
+            Notice::TooManyAttempts(refused.retry_after_seconds())
+        })?;
         let hash = Some(Arc::new(password.clone()));
         match app.passwords.check(hash, Password::parse_presented(&presented)).await {
             Ok(true) => limiter.refund_login_attempt(attempt),
-            Ok(false) => return Err(Refusal::Locked { path, is_wrong: true }),
+            Ok(false) => {
+                record(app, &link, LinkEvent::WrongPassword, head);
+                return Err(Refusal::Locked { path, is_wrong: true });
+            }
             Err(_) => {
                 limiter.refund_login_attempt(attempt);
                 return Err(ApiError::overloaded(1).into());
@@ -379,17 +394,18 @@ async fn unlock_of(
 /// Finds a link by its secret, in a state in which it may be opened.
 fn active_link(app: &AppState, secret: &str, head: &Parts) -> Result<Arc<SharedLink>, Refusal> {
     let link = found_link(app, secret, head)?;
-    match link.state(app.clock.unix_ms()) {
-        LinkState::Active => {}
-        LinkState::Expired => return Err(Notice::Expired.into()),
-        LinkState::UsedUp if link.kind() == LinkKind::Upload => return Err(Notice::Full.into()),
-        LinkState::UsedUp => return Err(Notice::UsedUp.into()),
-        LinkState::Ended | LinkState::Blocked => return Err(Notice::NoLongerAvailable.into()),
-    }
-    match shared_bucket(&app.catalog, &link) {
-        Ok(_) => Ok(link),
-        Err(_) => Err(Notice::NoLongerAvailable.into()),
-    }
+    let (event, notice) = match link_state(&app.catalog, &link) {
+        LinkState::Active => return Ok(link),
+        LinkState::Expired => (LinkEvent::Expired, Notice::Expired),
+        LinkState::UsedUp if link.kind() == LinkKind::Upload => {
+            (LinkEvent::LimitReached, Notice::Full)
+        }
+        LinkState::UsedUp => (LinkEvent::LimitReached, Notice::UsedUp),
+        LinkState::Ended => (LinkEvent::Ended, Notice::NoLongerAvailable),
+        LinkState::Blocked => (LinkEvent::Blocked, Notice::NoLongerAvailable),
+    };
+    record(app, &link, event, head);
+    Err(notice.into())
 }
 
 /// Finds a link by its secret, in any state. An unknown secret counts as a failed authentication.
@@ -448,35 +464,6 @@ pub(super) fn open_upload(
 
 fn link_path(link: &SharedLink) -> String {
     format!("{LINK_PATH}{}", link.secret.text())
-}
-
-/// Counts a download, or refuses it.
-async fn count(app: &AppState, id: &SharedLinkId) -> Result<(), Refusal> {
-    let (catalog, id) = (app.catalog.clone(), id.clone());
-    let counted = blocking(move || catalog.shared_links().count_download(&id)).await;
-    match counted.map_err(ApiError::from)? {
-        true => Ok(()),
-        false => Err(Notice::UsedUp.into()),
-    }
-}
-
-/// Returns whether a request is for a small version of an image.
-fn is_small_preview(head: &Parts) -> Result<bool, ApiError> {
-    let options = transform_params(&Query::from_uri(&head.uri), &head.headers)?;
-    let is_small = |side: Option<u32>| side.is_none_or(|side| side <= LIMITED_PREVIEW_SIDE_MAX);
-    let is_bounded = options.width.is_some() || options.height.is_some();
-    Ok(is_bounded && is_small(options.width) && is_small(options.height))
-}
-
-/// Returns whether a response has the whole file, or its first byte.
-fn is_whole_or_start(response: &Response) -> bool {
-    let range = response.headers().get(header::CONTENT_RANGE).map(HeaderValue::as_bytes);
-    match response.status() {
-        StatusCode::OK => true,
-        // Several ranges have no such header.
-        StatusCode::PARTIAL_CONTENT => range.is_none_or(|range| range.starts_with(b"bytes 0-")),
-        _ => false,
-    }
 }
 
 impl OpenLink {

@@ -13,12 +13,13 @@ use protocol::reserved_paths::LINK_PATH;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::auth::{Caller, Credential};
-use service::limits::LINK_SECONDS_DEFAULT;
 use service::link_access::{check_link_rights, link_state};
 use utoipa::ToSchema;
 
 use super::existing_bucket;
-use super::link_settings::{LinkSettings, default_upload_rules, link_change, parse_link_paths};
+use super::link_settings::{
+    LinkLifetime, LinkSettings, default_upload_rules, link_change, parse_link_paths,
+};
 use super::reply::AdminResponse;
 
 /// Link request. Passwords are hashed by the client.
@@ -33,6 +34,9 @@ pub enum LinkRequest {
         password: Option<PasswordHash>,
         /// Base URL of the link; a running server fills in its own if absent.
         public_url: Option<String>,
+        /// Rule of a running server, which fills it in.
+        #[serde(default)]
+        lifetime: LinkLifetime,
     },
     /// Lists the links of a bucket, or all.
     List {
@@ -48,6 +52,8 @@ pub enum LinkRequest {
         settings: LinkSettings,
         password: Option<PasswordHash>,
         public_url: Option<String>,
+        #[serde(default)]
+        lifetime: LinkLifetime,
     },
     End {
         id: String,
@@ -74,6 +80,11 @@ pub struct LinkView {
     pub downloads_max: Option<u64>,
     /// Number of downloads of a file or archive.
     pub download_count: u64,
+    /// Number of times that the page was viewed.
+    pub view_count: u64,
+    /// Time of the last view, download or upload; `null` if never used.
+    #[schema(required)]
+    pub last_used_at: Option<String>,
     /// Maximum number of uploaded files; `null` for a download link, like the other limits of uploads.
     pub files_max: Option<u64>,
     /// Maximum bytes of an uploaded file, if it is less than that of the bucket.
@@ -96,8 +107,15 @@ pub struct LinkView {
 }
 
 impl LinkRequest {
-    /// Returns the base URL, which a running server fills in.
-    pub(crate) fn public_url(&mut self) -> &mut Option<String> {
+    /// Fills in the base URL, unless the request has one, and the rule about lifetimes of a running server.
+    pub(crate) fn fill_in(&mut self, public_url: &str, rule: LinkLifetime) {
+        self.public_url().get_or_insert_with(|| public_url.to_owned());
+        if let Self::Create { lifetime, .. } | Self::Edit { lifetime, .. } = self {
+            *lifetime = rule;
+        }
+    }
+
+    fn public_url(&mut self) -> &mut Option<String> {
         match self {
             Self::Create { public_url, .. }
             | Self::List { public_url, .. }
@@ -116,8 +134,9 @@ pub(super) fn execute(
     let url = request.public_url().take().unwrap_or_default();
     let view = |link: &SharedLink| link_view(catalog, &url, link);
     match request {
-        LinkRequest::Create { kind, bucket, paths, settings, password, .. } => {
-            let new = new_owned_link(store, catalog, (kind, &bucket, &paths), settings)?;
+        LinkRequest::Create { kind, bucket, paths, settings, password, lifetime, .. } => {
+            let target = (kind, &*bucket, &paths[..]);
+            let new = new_owned_link(store, catalog, target, lifetime, settings)?;
             let link = catalog.shared_links().create(NewSharedLink { password, ..new })?;
             Ok(AdminResponse::LinkCreated(Box::new(view(&link))))
         }
@@ -132,10 +151,10 @@ pub(super) fn execute(
             let link = catalog.shared_links().get(&link_id(&id)?).ok_or_else(|| missing(&id))?;
             Ok(AdminResponse::Link(Box::new(view(&link))))
         }
-        LinkRequest::Edit { id, settings, password, .. } => {
+        LinkRequest::Edit { id, settings, password, lifetime, .. } => {
             let link = catalog.shared_links().get(&link_id(&id)?).ok_or_else(|| missing(&id))?;
             let bucket = existing_bucket(catalog, link.bucket.as_str())?;
-            let changed = link_change(catalog.now_ms(), link.kind(), &bucket, settings);
+            let changed = link_change(catalog.now_ms(), lifetime, link.kind(), &bucket, settings);
             let (change, removed) = changed.map_err(|error| refused(&error))?;
             let password = password.map(Some).or(removed.map(|_| None));
             let change = SharedLinkChange { password, ..change };
@@ -154,6 +173,7 @@ fn new_owned_link(
     store: &Store,
     catalog: &Catalog,
     (kind, bucket, paths): (LinkKind, &str, &[String]),
+    lifetime: LinkLifetime,
     settings: LinkSettings,
 ) -> Result<NewSharedLink, CatalogError> {
     let bucket = existing_bucket(catalog, bucket)?;
@@ -166,15 +186,16 @@ fn new_owned_link(
         let object = format!("{}/{}", bucket.name, place.as_str());
         return Err(CatalogError::NotFound(format!("the object {object:?}")));
     }
-    let change = link_change(catalog.now_ms(), kind, &bucket, settings);
+    let change = link_change(catalog.now_ms(), lifetime, kind, &bucket, settings);
     let (change, _) = change.map_err(|error| refused(&error))?;
-    Ok(new_link(catalog, &owner, (kind, bucket.name.clone(), places), change))
+    Ok(new_link(catalog, &owner, lifetime, (kind, bucket.name.clone(), places), change))
 }
 
 /// Returns a new link with the defaults of its kind, and the rights of a caller.
 pub fn new_link(
     catalog: &Catalog,
     caller: &Caller,
+    lifetime: LinkLifetime,
     (kind, bucket, places): (LinkKind, BucketName, Vec<PathInBucket>),
     change: SharedLinkChange,
 ) -> NewSharedLink {
@@ -183,7 +204,7 @@ pub fn new_link(
         rules.apply(change.upload);
         rules
     });
-    let default_ms = catalog.now_ms().saturating_add(1_000 * LINK_SECONDS_DEFAULT);
+    let default_ms = lifetime.default_expiry_ms(catalog.now_ms());
     NewSharedLink {
         bucket,
         paths: places.iter().map(|place| place.as_str().to_owned()).collect(),
@@ -244,7 +265,9 @@ pub fn link_view(catalog: &Catalog, public_url: &str, link: &SharedLink) -> Link
         expires_at: link.expires_ms.map(iso_time),
         has_password: link.password.is_some(),
         downloads_max: link.downloads_max,
-        download_count: link.downloads.get(),
+        download_count: link.uses.downloads(),
+        view_count: link.uses.views(),
+        last_used_at: link.uses.used_ms().map(iso_time),
         files_max: rules.map(|rules| rules.files_max),
         file_bytes_max: rules.and_then(|rules| rules.file_bytes_max),
         bytes_max: rules.map(|rules| rules.bytes_max),

@@ -11,6 +11,8 @@ use catalog::{
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
 use serde::{Deserialize, Serialize};
+use service::Config;
+use service::limits::LINK_SECONDS_DEFAULT;
 use service::object_options::expiry_change;
 use utoipa::ToSchema;
 
@@ -42,7 +44,8 @@ pub struct LinkSettings {
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub zip: Option<bool>,
-    /// Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry.
+    /// Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. The setting
+    /// `link_days_max` of the server may allow less.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub expires_in: Option<Option<u64>>,
@@ -81,6 +84,45 @@ pub struct LinkSettings {
     pub ask_name: Option<AskName>,
 }
 
+/// Rule about the lifetime of links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkLifetime {
+    /// Maximum lifetime in days (setting `link_days_max`); 0 for no maximum.
+    pub days_max: u64,
+}
+
+impl LinkLifetime {
+    /// Returns the rule of a running server.
+    pub fn of(config: &Config) -> Self {
+        Self { days_max: config.link_days_max }
+    }
+
+    /// Returns the default expiry of a new link.
+    pub(super) fn default_expiry_ms(self, now_ms: u64) -> u64 {
+        let seconds = self.seconds_max().unwrap_or(u64::MAX).min(LINK_SECONDS_DEFAULT);
+        now_ms.saturating_add(1_000 * seconds)
+    }
+
+    /// Checks an expiry that is given as a field; `None` is no expiry.
+    fn check(self, field: &str, now_ms: u64, expires_ms: Option<u64>) -> Result<(), ApiError> {
+        let Some(seconds) = self.seconds_max() else { return Ok(()) };
+        let latest_ms = now_ms.saturating_add(1_000 * seconds);
+        match expires_ms.is_some_and(|expires_ms| expires_ms <= latest_ms) {
+            true => Ok(()),
+            false => {
+                let days = self.days_max;
+                let must =
+                    format!("must be at most {days} days from now, the limit of this server");
+                Err(ApiError::bad_parameter(field, &must))
+            }
+        }
+    }
+
+    fn seconds_max(self) -> Option<u64> {
+        (self.days_max > 0).then(|| self.days_max.saturating_mul(24 * 60 * 60))
+    }
+}
+
 /// Returns the rules of a new link that requests files, before its settings are applied.
 pub(super) fn default_upload_rules() -> UploadRules {
     UploadRules {
@@ -115,12 +157,17 @@ pub fn parse_link_paths(kind: LinkKind, paths: &[String]) -> Result<Vec<PathInBu
 /// Parses settings for a link of a kind in a bucket. The password is not hashed yet, and therefore returned apart.
 pub fn link_change(
     now_ms: u64,
+    lifetime: LinkLifetime,
     kind: LinkKind,
     bucket: &Bucket,
     settings: LinkSettings,
 ) -> Result<(SharedLinkChange, Option<Option<Password>>), ApiError> {
     check_kind(kind, &settings)?;
+    let field = if settings.expires_in.is_some() { "expiresIn" } else { "expiresAt" };
     let expires_ms = expiry_change(now_ms, settings.expires_in, settings.expires_at)?;
+    if let Some(expires_ms) = expires_ms {
+        lifetime.check(field, now_ms, expires_ms)?;
+    }
     let downloads = 1..=LINK_DOWNLOADS_MAX;
     if settings.downloads_max.flatten().is_some_and(|max| !downloads.contains(&max)) {
         return Err(ApiError::bad_parameter("downloadsMax", "must be from 1 to 1000000, or null"));

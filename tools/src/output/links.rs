@@ -15,6 +15,8 @@ const LINK: &[Column] = &[
     ("KIND", Whole),
     ("TARGET", Cut),
     ("USED", Whole),
+    ("VIEWS", Whole),
+    ("LAST USED", Date),
     ("EXPIRES", Date),
     ("TITLE", Wide),
     ("CREATED BY", Wide),
@@ -29,6 +31,8 @@ pub(super) fn links_text(links: &[LinkView], wide: bool) -> String {
             kind(link).to_owned(),
             target(link),
             used(link),
+            count_text(link.view_count),
+            last_used(link),
             expires(link),
             link.title.clone(),
             link.created_by.clone(),
@@ -62,6 +66,8 @@ pub(super) fn link_text(link: &LinkView) -> String {
         ("expires", Some(link.expires_at.clone().unwrap_or_else(|| "never".to_owned()))),
         ("password", Some(if link.has_password { "yes" } else { "no" }.to_owned())),
         ("used", Some(used(link))),
+        ("views", Some(count_text(link.view_count))),
+        ("last used", Some(last_used(link))),
         ("uploaded", (link.kind == LinkKind::Upload).then(|| bytes_text(link.uploaded_bytes))),
         ("maximum files", link.files_max.map(count_text)),
         ("maximum size", size(link.bytes_max)),
@@ -119,6 +125,10 @@ fn target(link: &LinkView) -> String {
         count => format!(" +{}", count - 1),
     };
     format!("{}/{first}{more}", link.bucket_name)
+}
+
+fn last_used(link: &LinkView) -> String {
+    link.last_used_at.clone().unwrap_or_else(|| "never".to_owned())
 }
 
 fn used(link: &LinkView) -> String {

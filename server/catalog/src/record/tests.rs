@@ -3,7 +3,7 @@
 use super::super::*;
 use super::*;
 use crate::file_audit_block::FileAuditBlock;
-use crate::shared_link::StoredDownloads;
+use crate::link_use::StoredLinkUse;
 use crate::upload_rules::StoredLinkUpload;
 
 const ID: &str = "abcdefghijklmnop";
@@ -234,7 +234,10 @@ fn stored_webhooks_and_jobs_keep_their_form() {
     expect::<SharedLink>(&format!("link/{ID}"), &request, None, &bad);
     let stored = r#"{"files":2,"bytes":9}"#;
     expect::<StoredLinkUpload>(&format!("link-uploads/{ID}/{UPLOAD}"), stored, None, &[]);
-    expect::<StoredDownloads>(&format!("link-downloads/{ID}"), r#"{"count":1}"#, None, &[]);
+    let used = r#"{"count":1,"views":2,"used_ms":3}"#;
+    for stored in [r#"{"count":1}"#, used] {
+        expect::<StoredLinkUse>(&format!("link-downloads/{ID}"), stored, None, &[]);
+    }
 
     let rest = r#""state":"failed","began_lsn":1,"created_ms":2,"started_ms":3,"ended_ms":4,"sums":{"done":1,
             "total":2,"skipped":3,"bytes":4,"damage":5},"error":{"code":"a","message":"b"},"failures":[{"at":1,

@@ -220,6 +220,8 @@ settings! {
     /// Host names of the dashboard in addition to that of `public_url`, such as `files.internal`, as a list or
     /// separated by commas. IP addresses and `localhost` are always allowed.
     dashboard_hosts: StringList = Value(StringList::default()) => reload,
+    /// Maximum lifetime of shared links in days, at most 3650, for new links and changed expiry times. 0: no maximum.
+    link_days_max: u64 = Value(0) => reload,
     /// Whether the fair-use policy is applied to accounts on the plan Free at the start and once a day.
     fair_use_sweep: bool = Value(false),
     /// Private origins that webhooks may reach, such as `http://127.0.0.1:9000`, as a list or separated by commas.
