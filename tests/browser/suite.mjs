@@ -15,6 +15,7 @@ import { tests as deletion } from "./deletion.mjs";
 import { tests as galleries } from "./galleries.mjs";
 import { tests as hostile } from "./hostile.mjs";
 import { tests as keyboard } from "./keyboard.mjs";
+import { tests as links } from "./links.mjs";
 import { tests as looks } from "./looks.mjs";
 import { tests as management } from "./management.mjs";
 import { tests as operation } from "./operation.mjs";
@@ -37,7 +38,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** Longest first, so that none is left over at the end. */
-const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, requests, galleries, deletion, keyboard, files, tenants, addresses, fresh, pure];
+const together = [looks, states, pages, documentation, decoded, promises, hostile, uploads, pointer, management, outage, operation, links, entrance, pictures, people, finding, requests, galleries, deletion, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those selected by words. */

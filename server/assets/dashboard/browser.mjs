@@ -409,7 +409,7 @@ export class Browser {
     const targets = this.targets();
     const hasFiles = targets.some((it) => !it.isFolder);
     const text = `${number(size)} selected`;
-    const shape = `${size > 1}${hasFiles}${this.scopes}`;
+    const shape = `${size > 1}${hasFiles}${this.mayCopy(targets)}${this.scopes}`;
     const label = this.bar.querySelector("strong");
     if (label && this.barFor === shape) {
       label.textContent = text;
@@ -421,7 +421,7 @@ export class Browser {
     fill(this.bar,
       make("button", { type: "button", class: "bare", "aria-label": "Clear selection", click: () => this.clearSelection() }, icon("close")),
       make("strong", null, text),
-      press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), hasFiles),
+      press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), this.mayCopy(targets)),
       press(size === 1 && hasFiles ? "Download" : "Download as zip", "download", () => this.download()),
       press("Rename", "pencil", () => this.rename(), size === 1 && this.may("move")),
       press("Move to…", "move", () => this.move(), this.may("move")),
@@ -479,9 +479,20 @@ export class Browser {
     return this.targets().filter((it) => !it.isFolder);
   }
 
-  copy() {
-    const keys = this.files().map((it) => it.key);
-    if (keys.length > 0) copyLinks(this.bucket, keys);
+  /** Whether links to entries can be copied: in a private bucket, a shared link to one. @param {any[]} targets */
+  mayCopy(targets) {
+    return this.isPrivate() ? targets.length === 1 && this.may("presign") : targets.some((it) => !it.isFolder);
+  }
+
+  isPrivate() {
+    return this.facts?.access === "private";
+  }
+
+  /** @param {any[]} [targets] */
+  copy(targets = this.targets()) {
+    if (!this.mayCopy(targets)) return;
+    if (this.isPrivate()) return this.withModule(() => import("./share.mjs"), ({ copyShared }) => copyShared(this.bucket, targets[0].key));
+    copyLinks(this.bucket, targets.filter((it) => !it.isFolder).map((it) => it.key));
   }
 
   /** Shows the description of a file. @param {string} [key] */
@@ -664,6 +675,8 @@ export class Browser {
       },
       go: (next) => amend(this.addressOf(next)),
       mayDelete: () => this.may("delete"),
+      mayCopy: () => this.mayCopy([{}]),
+      copy: (target) => this.copy([{ key: target }]),
       removed: (target) => this.remove([{ key: target, name: nameOf(target), isFolder: false }]),
       closed: (last) => {
         if (this.preview !== preview) return;

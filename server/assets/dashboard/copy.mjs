@@ -1,4 +1,4 @@
-// The clipboard: URLs of files, and of uploads.
+// Copying of text and of URLs.
 
 import { publicAddress } from "./address.mjs";
 import { explain, uploadLink } from "./api.mjs";
@@ -26,9 +26,9 @@ export async function copyText(text) {
   }
 }
 
-/** @param {string} text @param {string} said */
-export async function copyAndTell(text, said) {
-  if (await copyText(text)) note(said, null, { seconds: 3 });
+/** @param {string} text @param {string} said @param {{label: string, run: () => any} | null} [action] */
+export async function copyAndTell(text, said, action = null) {
+  if (await copyText(text)) note(said, action, { seconds: action ? 6 : 3 });
   else showText("Copy manually", text);
 }
 

@@ -20,7 +20,7 @@ export function selectionMenu(view, at) {
     ...item(isOne, { label: "Open", image: first.isFolder ? "folder" : "file", keys: "↵", run: () => view.open(view.rows.indexOf(first)) }),
     ...item(view.may("presign"), { label: "Share…", image: "link", run: () => view.share() }),
     ...item(isOne && first.isFolder && view.may("presign") && view.may("upload"), { label: "Request files…", image: "upload", run: () => view.request(first.key) }),
-    ...item(hasFiles, { label: isOne ? "Copy link" : "Copy links", image: "link", keys: "c", run: () => view.copy() }),
+    ...item(view.mayCopy(targets), { label: isOne ? "Copy link" : "Copy links", image: "link", keys: "c", run: () => view.copy() }),
     ...item(hasFiles, { label: "Copy as…", image: "code", keys: "f", run: () => view.copyForms() }),
     { label: isOne && hasFiles ? "Download" : "Download as zip", image: "download", keys: "d", run: () => view.download() },
     null,

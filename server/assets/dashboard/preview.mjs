@@ -4,7 +4,6 @@
 import { fileAddress, nameOf } from "./address.mjs";
 import { explain, headOf, isGone, load } from "./api.mjs";
 import { download } from "./actions.mjs";
-import { copyLinks } from "./copy.mjs";
 import { fill, make, set } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { kindOfType, kindWord, needsConversion, typeLabel } from "./kinds.mjs";
@@ -25,6 +24,8 @@ const RETRY_MS = 3000;
  * @property {(key: string) => void} go called when another file is shown
  * @property {(key: string) => void} removed deletes the file
  * @property {() => boolean} mayDelete
+ * @property {() => boolean} mayCopy
+ * @property {(key: string) => any} copy copies a link to the file
  * @property {(key: string) => void} closed
  * @property {(key: string) => void} play opens the playground
  * @property {(key: string) => void} info shows the description
@@ -50,7 +51,7 @@ export class Preview {
       press("Zoom out (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Zoom in (+)", "plus", () => this.zoomBy(1.5)));
     this.playTool = press("Transform (p)", "sliders", () => this.play());
     this.fileTools = [
-      press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => this.around.copyForms([this.key])),
+      press("Copy link (c)", "link", () => this.around.copy(this.key)), press("Copy as… (f)", "code", () => this.around.copyForms([this.key])),
       press("Download (d)", "download", () => this.download()), press("Delete (Del)", "trash", () => this.remove()),
     ];
     this.before = press("Previous (←)", "left", () => this.step(-1), { class: "bare adjacent before" });
@@ -139,6 +140,7 @@ export class Preview {
   /** Hides the actions on a file that does not exist. @param {boolean} isThere */
   isThere(isThere) {
     for (const tool of this.fileTools) tool.hidden = !isThere;
+    this.fileTools[0].hidden = !isThere || !this.around.mayCopy();
     this.fileTools[this.fileTools.length - 1].hidden = !isThere || !this.around.mayDelete();
   }
 
@@ -332,7 +334,7 @@ export class Preview {
     /** @type {Record<string, () => any>} */
     const keys = {
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoomBy(1.5), "=": () => this.zoomBy(1.5),
-      "-": () => this.zoomBy(1 / 1.5), 0: () => this.zoom(this.scale === 0 ? 1 : 0), c: () => copyLinks(this.bucket, [this.key]),
+      "-": () => this.zoomBy(1 / 1.5), 0: () => this.zoom(this.scale === 0 ? 1 : 0), c: () => this.around.copy(this.key),
       f: () => this.around.copyForms([this.key]), d: () => this.download(), p: () => this.play(), i: () => this.around.info(this.key), Delete: () => { if (this.around.mayDelete()) this.remove(); },
     };
     if (!keys[event.key]) return;
