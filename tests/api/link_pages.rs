@@ -127,6 +127,28 @@ async fn open_graph_is_only_on_links_without_password_and_maximum() {
     assert!(!visitor.get(&path).await.text().contains("og:"));
 }
 
+#[tokio::test]
+async fn open_graph_of_an_upload_link_shows_title_and_limits() {
+    let (_world, client) = world().await;
+    let upload = json!({"kind": "upload", "title": "Party", "filesMax": 5});
+    let shown = page(&client, json!(["inbox/"]), upload.clone()).await;
+    for tag in [
+        r#"<meta property="og:title" content="Party">"#,
+        r#"<meta property="og:description" content="Up to 5 files, 10 GB together.">"#,
+    ] {
+        assert!(shown.contains(tag), "{tag}: {shown}");
+    }
+    let mut locked = upload;
+    locked["password"] = json!("tern-42");
+    locked["paths"] = json!(["inbox/"]);
+    let (_, path) = create(&client, locked).await;
+    let visitor = client.without_key();
+    let cookie = unlock(&visitor, &path, "tern-42").await.header("set-cookie").to_owned();
+    let opened = visitor.get_with(&path, &[("cookie", &cookie)]).await;
+    check_page(&opened, 200, "Party");
+    assert!(!opened.text().contains("og:"), "{}", opened.text());
+}
+
 /// Returns the path and query of an URL in an attribute.
 fn path_of_url(url: &str) -> String {
     url.strip_prefix(BASE).unwrap().replace("&amp;", "&")

@@ -146,6 +146,7 @@ fn form_of(
         message: "",
         expires_ms: Some(grant.expires_ms),
         host: app.public_url.host().unwrap_or_default(),
+        preview_base: None,
         rules: UploadRules {
             files_max,
             bytes_max,

@@ -67,6 +67,7 @@ fn form_of(
         message: &link.message,
         expires_ms: link.expires_ms,
         host: app.public_url.host().unwrap_or_default(),
+        preview_base: open.may_be_previewed().then_some(app.public_url.as_str()),
         rest: link.uploads.rest(rules),
         rules: shown,
         nonce: app.rng.uuid().simple().to_string(),

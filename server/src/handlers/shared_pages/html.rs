@@ -63,7 +63,7 @@ pub(in crate::handlers) struct Frame<'a> {
 }
 
 /// File of which other sites show a preview.
-pub(super) struct Media<'a> {
+pub(in crate::handlers) struct Media<'a> {
     /// Path of the file.
     pub url: String,
     pub content_type: &'a str,
@@ -262,7 +262,7 @@ pub(super) fn is_image(file: &Object) -> bool {
 }
 
 /// Returns the tags by which other sites show a preview of a page, if they may.
-pub(super) fn open_graph(
+pub(in crate::handlers) fn open_graph(
     frame: &Frame<'_>,
     description: &str,
     media: Option<&Media<'_>>,

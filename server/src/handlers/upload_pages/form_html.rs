@@ -11,7 +11,9 @@ use maud::{Markup, PreEscaped, html};
 use service::limits::LINK_NAME_CHARS_MAX;
 use service::link_uploads::UPLOADED_BY;
 
-use super::super::shared_pages::html::{Script, counted, date, printable, respond, size};
+use super::super::shared_pages::html::{
+    Frame, Script, counted, date, open_graph, printable, respond, size,
+};
 
 const SCRIPT: &str = include_str!("../../../assets/shared/upload.mjs");
 
@@ -27,6 +29,8 @@ pub(in crate::handlers) struct FormPage<'a> {
     pub message: &'a str,
     pub expires_ms: Option<u64>,
     pub host: String,
+    /// Base URL of the server, if other sites may show a preview of the page.
+    pub preview_base: Option<&'a str>,
     /// Rules, as strict as those of the bucket.
     pub rules: UploadRules,
     /// Files and bytes that may still be uploaded.
@@ -79,7 +83,7 @@ impl FormPage<'_> {
             h1 { bdi { (printable(self.title)) } }
             @if !self.message.is_empty() { p.message { bdi { (printable(self.message)) } } }
         };
-        self.respond(status, &html! { (heading) (error) (form) }, true)
+        self.respond(status, &self.tags(), &html! { (heading) (error) (form) }, true)
     }
 
     /// Returns the page after an upload by the form.
@@ -89,14 +93,32 @@ impl FormPage<'_> {
             p { (counted(count, "file")) " uploaded. You can close this page." }
             (self.upload_more())
         };
-        self.respond(StatusCode::OK, &body, false)
+        self.respond(StatusCode::OK, &html! {}, &body, false)
     }
 
     fn upload_more(&self) -> Markup {
         html! { @if let Some(path) = self.again { a.button href=(path) { "Upload more" } } }
     }
 
-    fn respond(&self, status: StatusCode, body: &Markup, has_script: bool) -> Response {
+    fn tags(&self) -> Markup {
+        let frame = Frame {
+            path: self.again.unwrap_or_default(),
+            title: self.title.to_owned(),
+            message: self.message,
+            expires_ms: self.expires_ms,
+            host: self.host.clone(),
+            preview_base: self.preview_base,
+        };
+        open_graph(&frame, &self.limits(), None)
+    }
+
+    fn respond(
+        &self,
+        status: StatusCode,
+        tags: &Markup,
+        body: &Markup,
+        has_script: bool,
+    ) -> Response {
         let until = self.expires_ms.map(|at_ms| format!(" · open until {}", date(at_ms)));
         let body = html! {
             main.request { (body) }
@@ -104,7 +126,7 @@ impl FormPage<'_> {
         };
         let script = Script { text: SCRIPT, nonce: &self.nonce };
         let script = Some(script).filter(|_| has_script);
-        let mut response = respond(status, self.title, &html! {}, script, &body);
+        let mut response = respond(status, self.title, tags, script, &body);
         let headers = response.headers_mut();
         // Without it, browsers send `Origin: null` with the form.
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
