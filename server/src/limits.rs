@@ -55,6 +55,8 @@ pub const PREVIEW_SIDE_MAX: u32 = 1_600;
 pub const LIMITED_PREVIEW_SIDE_MAX: u32 = 1_024;
 /// Maximum bytes of a text that the page of a file shows.
 pub const PREVIEW_TEXT_BYTES_MAX: u64 = 64 * 1_024;
+/// Maximum objects that the preview of lifecycle rules reads: some tenths of a second.
+pub const LIFECYCLE_PREVIEW_OBJECTS_MAX: usize = 200_000;
 /// Maximum files and folders of a shared link.
 pub const LINK_PATHS_MAX: usize = 500;
 /// Maximum characters of the title, and of the message, of a shared link.

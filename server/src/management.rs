@@ -45,7 +45,10 @@ pub use self::compaction::{
     CandidateView, CompactedView, CompactionParams, RefusedSegmentView, SelectionView, StepView,
 };
 pub use self::folder_stats::subfolders_view;
-pub use self::lifecycle::{LifecycleRequest, LifecycleRuleView, LifecycleRulesView};
+pub use self::lifecycle::{
+    LifecyclePreview, LifecycleRequest, LifecycleRuleView, LifecycleRulesView, lifecycle_rules,
+    preview_lifecycle,
+};
 pub use self::link_requests::{LinkRequest, LinkView, link_view, missing_link_file, new_link};
 pub use self::link_settings::{
     LinkLifetime, LinkSettings, link_change, parse_link_password, parse_link_paths,

@@ -206,6 +206,7 @@ routes! { ROUTES documented as EndpointsDocument;
     Patch "/api/buckets/{bucketName}" Management Manage buckets::edit;
     Delete "/api/buckets/{bucketName}" Management Manage buckets::delete;
     Get "/api/buckets/{bucketName}/folders" Management Manage buckets::folders;
+    Post "/api/buckets/{bucketName}/lifecycle/preview" Management Manage buckets::preview_rules;
     Post "/api/buckets/{bucketName}/move" Management Manage moves::move_one;
     Post "/api/buckets/{bucketName}/copy" Management Manage moves::copy_one;
     Post "/api/buckets/{bucketName}/download-links" Management Presign download_links::create;

@@ -1,5 +1,6 @@
 //! Expiry of files: by a lifetime of their own, and by lifecycle rules of their bucket.
 
+use catalog::Scope;
 use engine::BucketName;
 use http::Method;
 use jobs::ExpirySweep;
@@ -184,7 +185,7 @@ async fn invalid_lifecycle_rules_are_rejected() {
         assert!(reply.text().contains(why), "{}", reply.text());
     }
     // A rule deletes files.
-    let manager = world.client_of("ann", key_with_scopes(&[catalog::Scope::Manage]));
+    let manager = world.client_of("ann", key_with_scopes(&[Scope::Manage]));
     let rules = json!({"lifecycle": [{"id": "a", "expireAfterSeconds": day}]});
     assert_eq!(manager.patch_json(RULES, rules).await.status, 403);
 }
@@ -243,4 +244,44 @@ async fn expiry_of_one_bucket_does_not_wait_for_another() {
     assert_eq!(error.code(), "no_space", "{}", error.message());
     let left = |bucket| world.store.bucket_usage(&BucketName::parse(bucket).unwrap()).unwrap();
     assert_eq!((left("full").objects, left("photos").objects), (1, 0));
+}
+
+#[tokio::test]
+async fn preview_counts_the_files_that_rules_would_delete_at_once() {
+    let (world, client) = World::with_bucket(21);
+    client.put("/photos/tmp/", "old.txt", b"1234").await;
+    client.put("/photos/tmp/?expiresIn=60", "gone.txt", b"12").await;
+    client.put("/photos/log/", "old.txt", b"123").await;
+    world.clock.advance(600_000);
+    client.put("/photos/tmp/", "new.txt", b"1").await;
+    let preview = async |rules: Value| {
+        let wish = json!({"lifecycle": rules});
+        let reply = client.post_json(&format!("{RULES}/lifecycle/preview"), wish).await;
+        let reply = reply.check_done();
+        assert_eq!(reply["isComplete"], true);
+        (reply["files"].as_u64().unwrap(), reply["bytes"].as_u64().unwrap())
+    };
+    let rule = |id: &str, prefix: &str, seconds: u64| json!({"id": id, "prefix": prefix, "expireAfterSeconds": seconds});
+    assert_eq!(preview(json!([])).await, (0, 0));
+    // Without a file that has expired by itself already.
+    assert_eq!(preview(json!([rule("a", "tmp/", 600)])).await, (1, 4));
+    assert_eq!(preview(json!([rule("a", "tmp/", 601)])).await, (0, 0));
+    // Overlapping rules count a file once.
+    let both = json!([rule("a", "", 600), rule("b", "tmp/", 60)]);
+    assert_eq!(preview(both.clone()).await, (2, 7));
+    let mut disabled = rule("a", "", 600);
+    disabled["enabled"] = json!(false);
+    assert_eq!(preview(json!([disabled])).await, (0, 0));
+    // It saves and deletes nothing.
+    assert_eq!(client.get_json(RULES).await["bucket"]["lifecycle"], json!([]));
+    assert_eq!(client.list_keys("").await, ["log/old.txt", "tmp/new.txt", "tmp/old.txt"]);
+    // Files that expire by the current rules are not counted again.
+    set_rules(&client, json!([rule("a", "tmp/", 600)])).await;
+    assert_eq!(preview(both).await, (1, 3));
+    let path = format!("{RULES}/lifecycle/preview");
+    let invalid = json!({"lifecycle": [rule("a", "", 59)]});
+    client.post_json(&path, invalid).await.check_parameter("lifecycle");
+    let uploader = world.client_of("ann", key_with_scopes(&[Scope::Upload, Scope::Delete]));
+    let denied = uploader.post_json(&path, json!({"lifecycle": []}));
+    denied.await.check_error(403, "forbidden");
 }

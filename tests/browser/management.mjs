@@ -194,6 +194,26 @@ export const tests = {
     await dialog(page).getByLabel("Delete after").fill("1");
     await dialog(page).getByRole("button", { name: "Save" }).click();
     await row.getByText("After 1 minute").waitFor();
+    // Files that are older already are counted first. (Those of this test are new.)
+    const counted = "**/api/buckets/expiring/lifecycle/preview";
+    await page.route(counted, (route) => route.fulfill({ json: { success: true, files: 312, bytes: 4_100_000_000, isComplete: true } }));
+    const change = async (/** @type {string} */ hours) => {
+      await row.getByRole("button", { name: "Edit rule tmp" }).click();
+      await dialog(page).getByLabel("Unit").selectOption("3600");
+      await dialog(page).getByLabel("Delete after").fill(hours);
+      await dialog(page).getByRole("button", { name: "Save" }).click();
+    };
+    await change("7");
+    await dialog(page).getByText("312 files (4.10 GB) are older than 7 hours and will be deleted within a minute.").waitFor();
+    await dialog(page).getByRole("button", { name: "Cancel" }).click();
+    const age = async () => (await ask("GET", "/api/buckets/expiring")).bucket.lifecycle[0].expireAfterSeconds;
+    assert.equal(await age(), 60);
+    await change("8");
+    await dialog(page).getByText("are older than 8 hours").waitFor();
+    await dialog(page).getByRole("button", { name: "Delete files" }).click();
+    await row.getByText("After 8 hours").waitFor();
+    assert.equal(await age(), 8 * 3_600);
+    await page.unroute(counted);
     await row.getByRole("button", { name: "Delete rule tmp" }).click();
     await dialog(page).getByRole("button", { name: "Delete rule" }).click();
     await page.getByText("No expiry rules").waitFor();

@@ -76,9 +76,9 @@ const SECTIONS: &[Section] = &[
     section("Object metadata", &[200, 200]),
     // Fields of other rules; values.
     Section {
-        absent: &["expireAt", "file_not_found"],
+        absent: &["expireAt", "file_not_found", "manage"],
         like: &["Upload", "Buckets"],
-        ..section("Expiry", &[200; 3])
+        ..section("Expiry", &[200; 4])
     },
     section("Moves and copies", &[200; 3]),
     // Values, not names.

@@ -3,9 +3,9 @@
 import { ask, choice, field } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { note } from "./live.mjs";
-import { editBucket } from "./manage.mjs";
+import { editBucket, previewRules } from "./manage.mjs";
 import { askFirst, badge, button, nothing, table, tick } from "./parts.mjs";
-import { count, moment } from "./text.mjs";
+import { bytes, count, moment } from "./text.mjs";
 
 /** Units of an age in seconds. @type {[string, string][]} */
 const UNITS = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
@@ -64,6 +64,10 @@ function edit(bucket, rule, others, save) {
     let id = rule?.id ?? stem;
     for (let turn = 2; taken.has(id); turn += 1) id = `${stem}-${turn}`;
     const changed = { id, prefix, expireAfterSeconds: Number(values.age) * Number(values.unit), enabled: values.enabled !== undefined };
-    await save([...others, changed], rule ? "Rule saved." : "Rule added.");
+    const [rules, said] = [[...others, changed], rule ? "Rule saved." : "Rule added."];
+    const { files, bytes: size, isComplete } = await previewRules(bucket.bucketName, rules);
+    if (files === 0 && isComplete) return save(rules, said);
+    const about = `${isComplete ? "" : "At least "}${count(files, "file")} (${bytes(size)}) ${files === 1 ? "is" : "are"} older than ${when(changed).slice("After ".length)} and will be deleted within a minute.`;
+    return () => askFirst(rule ? "Save expiry rule" : "Add expiry rule", about, "Delete files", () => save(rules, said));
   });
 }

@@ -60,6 +60,8 @@ export const deleted = (bucket, prefix, cursor, signal) => call("GET", `${bucket
 export const uploadToken = (values) => call("GET", `/api/presigned-url${query(values)}`);
 /** @param {string} bucket @param {any} body */
 export const downloadLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/download-links`, { body });
+/** Counts the files that rules would delete at once. @param {string} bucket @param {any[]} lifecycle */
+export const previewRules = (bucket, lifecycle) => call("POST", `${bucketPath(bucket)}/lifecycle/preview`, { body: { lifecycle } });
 /** @param {string} bucket @param {any} body */
 export const createLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/links`, { body });
 /** A page of the shared links of a bucket, newest first. @param {string} bucket @param {string | null} cursor @param {Record<string, any>} [values] */

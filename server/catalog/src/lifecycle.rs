@@ -100,6 +100,19 @@ impl Bucket {
         own.into_iter().chain(by_rule).min_by_key(|(at_ms, _)| *at_ms)
     }
 
+    /// Returns the prefixes of the enabled rules, without those below others.
+    pub fn lifecycle_prefixes(&self) -> Vec<String> {
+        let all: BTreeSet<_> =
+            self.lifecycle.iter().filter(|rule| rule.enabled).map(|rule| &rule.prefix).collect();
+        let mut prefixes: Vec<String> = Vec::new();
+        for prefix in all {
+            if !prefixes.last().is_some_and(|last| prefix.starts_with(last.as_str())) {
+                prefixes.push(prefix.clone());
+            }
+        }
+        prefixes
+    }
+
     /// Returns whether an object of the bucket has expired: it reads as missing until it is deleted.
     pub fn is_expired(&self, object: &Object, now_ms: impl FnOnce() -> u64) -> bool {
         self.expiry(object).is_some_and(|(at_ms, _)| at_ms <= now_ms())

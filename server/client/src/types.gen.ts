@@ -500,6 +500,21 @@ export interface Schemas {
     to: string;
     damageCount: number;
   };
+  /** Files that expire when rules are saved. */
+  LifecyclePreview: {
+    success: boolean;
+    /** Number of files that have expired by the rules, and have not by the current ones. */
+    files: number;
+    /** Bytes of these files. */
+    bytes: number;
+    /** Whether all files were read; otherwise there may be more. */
+    isComplete: boolean;
+  };
+  /** Lifecycle rules to preview. */
+  LifecyclePreviewRequest: {
+    /** All rules, as in an update of the bucket. */
+    lifecycle: Array<Schemas["LifecycleRuleView"]>;
+  };
   /** Lifecycle rule: objects whose keys begin with a prefix expire at an age or at a time. */
   LifecycleRuleView: {
     /** Id, unique in the bucket, of 1 to 255 characters. */
@@ -1463,6 +1478,17 @@ export interface Paths {
         prefix?: string;
       };
       output: Schemas["FoldersView"];
+    };
+  };
+  "/api/buckets/{bucketName}/lifecycle/preview": {
+    /** Counts the files that would be deleted within a minute if lifecycle rules were saved. */
+    POST: {
+      path: {
+        /** Bucket name. */
+        bucketName: string;
+      };
+      body: Schemas["LifecyclePreviewRequest"];
+      output: Schemas["LifecyclePreview"];
     };
   };
   "/api/buckets/{bucketName}/move": {

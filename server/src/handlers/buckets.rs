@@ -27,8 +27,9 @@ use utoipa::ToSchema;
 
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
-    BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
-    bucket_view, folders_view, subfolders_view,
+    BucketDeletedView, BucketSettings, BucketView, FoldersView, LifecyclePreview,
+    LifecycleRuleView, NewBucketSettings, bucket_change, bucket_view, folders_view,
+    lifecycle_rules, preview_lifecycle, subfolders_view,
 };
 
 /// Bucket and the caller's scopes.
@@ -55,6 +56,14 @@ pub struct BucketDeletedReply {
     message: String,
     #[serde(flatten)]
     deleted: BucketDeletedView,
+}
+
+/// Lifecycle rules to preview.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is only described: the rules are read apart")]
+pub struct LifecyclePreviewRequest {
+    /// All rules, as in an update of the bucket.
+    lifecycle: Vec<LifecycleRuleView>,
 }
 
 /// Lists the buckets the account can access, by name.
@@ -225,6 +234,33 @@ pub async fn edit(
         caller.bucket(&app.catalog, &name, Scope::Read)?;
     }
     reply(&app, &caller, move |catalog| catalog.buckets().edit(&name, change)).await
+}
+
+/// Counts the files that would be deleted within a minute if lifecycle rules were saved.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/lifecycle/preview",
+    operation_id = "previewLifecycle",
+    tag = "Buckets",
+    params(BucketNameParameter),
+    request_body = LifecyclePreviewRequest,
+    responses((status = OK, body = LifecyclePreview))
+)]
+pub async fn preview_rules(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<BucketName>,
+    mut body: JsonBody,
+) -> Result<Success<LifecyclePreview>, ApiError> {
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
+    caller.require_folder_access(&FolderKey::root())?;
+    let rules = lifecycle_rules(body.require("lifecycle")?);
+    let refuse = |error: CatalogError| ApiError::bad_parameter("lifecycle", &error.to_string());
+    let rules = rules.map_err(refuse)?;
+    body.deny_unknown()?;
+    let (store, now_ms) = (app.store.clone(), app.clock.unix_ms());
+    let preview = blocking(move || preview_lifecycle(&store, &bucket, rules, now_ms)).await?;
+    Ok(Success(preview))
 }
 
 /// Deletes a bucket; with `force`, including its objects.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use catalog::{
     Bucket, BucketChange, Catalog, CatalogError, Expiration, LifecycleRule, check_lifecycle,
 };
+use engine::limits::LIST_PAGE_MAX;
+use engine::{Object, Store};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,6 +14,7 @@ use utoipa::ToSchema;
 use super::existing_bucket;
 use super::reply::AdminResponse;
 use super::settings::unix_ms;
+use crate::limits::LIFECYCLE_PREVIEW_OBJECTS_MAX;
 
 /// Lifecycle rule: objects whose keys begin with a prefix expire at an age or at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -58,9 +61,7 @@ impl From<&LifecycleRule> for LifecycleRuleView {
 }
 
 /// Validates the rules of a bucket.
-pub(super) fn lifecycle_rules(
-    rules: Vec<LifecycleRuleView>,
-) -> Result<Vec<LifecycleRule>, CatalogError> {
+pub fn lifecycle_rules(rules: Vec<LifecycleRuleView>) -> Result<Vec<LifecycleRule>, CatalogError> {
     let rules = rules.into_iter().map(|rule| {
         let expiration = match (rule.expire_after_seconds, rule.expire_at) {
             (Some(seconds), None) => Expiration::AfterSeconds(seconds),
@@ -77,6 +78,53 @@ pub(super) fn lifecycle_rules(
     let rules = rules.collect::<Result<Vec<_>, _>>()?;
     check_lifecycle(&rules).map_err(CatalogError::InvalidRequest)?;
     Ok(rules)
+}
+
+/// Files that expire when rules are saved.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LifecyclePreview {
+    /// Number of files that have expired by the rules, and have not by the current ones.
+    pub files: u64,
+    /// Bytes of these files.
+    pub bytes: u64,
+    /// Whether all files were read; otherwise there may be more.
+    pub is_complete: bool,
+}
+
+/// Counts the files of a bucket that have expired by other rules, and have not by its own. Reads at most
+/// [`LIFECYCLE_PREVIEW_OBJECTS_MAX`] objects. Blocks on the index.
+pub fn preview_lifecycle(
+    store: &Store,
+    bucket: &Bucket,
+    rules: Vec<LifecycleRule>,
+    now_ms: u64,
+) -> engine::Result<LifecyclePreview> {
+    let changed = Bucket { lifecycle: rules, ..bucket.clone() };
+    let expires = |bucket: &Bucket, object: &Object| bucket.is_expired(object, || now_ms);
+    let mut preview = LifecyclePreview { is_complete: true, ..LifecyclePreview::default() };
+    let mut read = 0;
+    for prefix in changed.lifecycle_prefixes() {
+        let mut after: Option<String> = None;
+        loop {
+            let page = store.list_keys(&bucket.name, &prefix, after.as_deref(), LIST_PAGE_MAX)?;
+            read += page.objects.len();
+            for object in &page.objects {
+                if expires(&changed, object) && !expires(bucket, object) {
+                    preview.files += 1;
+                    preview.bytes += object.bytes();
+                }
+            }
+            after = page.objects.last().map(|object| object.name().key.to_string());
+            if !page.more || after.is_none() {
+                break;
+            }
+            if read >= LIFECYCLE_PREVIEW_OBJECTS_MAX {
+                return Ok(LifecyclePreview { is_complete: false, ..preview });
+            }
+        }
+    }
+    Ok(preview)
 }
 
 /// Request about the lifecycle rules of a bucket.

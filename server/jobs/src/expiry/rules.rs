@@ -117,7 +117,7 @@ impl ExpirySweep {
     async fn scan(&mut self, bucket: &Arc<Bucket>) -> Result<(), ApiError> {
         let now_ms = self.context.clock.unix_ms();
         let mut scan = RuleScan::new(bucket, now_ms);
-        for prefix in prefixes(bucket) {
+        for prefix in bucket.lifecycle_prefixes() {
             let mut after: Option<String> = None;
             loop {
                 let (store, of, prefix) =
@@ -172,17 +172,4 @@ impl ExpirySweep {
         }
         Ok(())
     }
-}
-
-/// Returns the prefixes of the enabled rules, without those that begin with another.
-fn prefixes(bucket: &Bucket) -> Vec<String> {
-    let all: BTreeSet<_> =
-        bucket.lifecycle.iter().filter(|rule| rule.enabled).map(|rule| &rule.prefix).collect();
-    let mut prefixes: Vec<String> = Vec::new();
-    for prefix in all {
-        if !prefixes.last().is_some_and(|last| prefix.starts_with(last.as_str())) {
-            prefixes.push(prefix.clone());
-        }
-    }
-    prefixes
 }
