@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use catalog::{Access, FairUseStanding, Scope};
+use catalog::{Access, Actor, FairUseStanding, Scope, SharedLinkId};
 use http::Method;
 use serde_json::{Value, json};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
@@ -298,7 +298,14 @@ async fn ended_link_reopens_within_a_minute_only() {
     assert_eq!(reopened["link"]["state"], "active");
     check_page(&visitor.get(&path).await, 200, "1.txt");
     let entry = client.get_json("/api/audit?action=link.change").await["entries"][0].take();
-    assert_eq!(entry["detail"], "ended_ms: null");
+    assert_eq!(entry["detail"], "ended_by: none, ended_ms: null");
+    // A link that a manager ended stays ended.
+    let manager = Actor { account: Some("manager".to_owned()), ..Actor::default() };
+    let catalog = world.state.catalog.acting_as(manager);
+    let id = SharedLinkId::parse(link["id"].as_str().unwrap()).unwrap();
+    catalog.shared_links().end(&id).unwrap();
+    client.patch_json(&api, json!({"ended": false})).await.check_error(409, "link_ended");
+    catalog.shared_links().reopen(&id).unwrap();
     client.delete(&api).await.check_done();
     world.clock.advance(60_001);
     client.patch_json(&api, json!({"ended": false})).await.check_error(409, "link_ended");

@@ -57,6 +57,9 @@ pub struct SharedLink {
     pub updated_ms: u64,
     /// Time at which it was ended by request.
     pub ended_ms: Option<u64>,
+    /// Account that ended it; `None` for the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
     #[serde(skip)]
     pub uses: Arc<LinkUse>,
     #[serde(skip)]

@@ -159,6 +159,7 @@ impl SharedLinks<'_> {
             created_ms: now_ms,
             updated_ms: now_ms,
             ended_ms: None,
+            ended_by: None,
             uses: Default::default(),
             uploads: Default::default(),
         };
@@ -197,19 +198,30 @@ impl SharedLinks<'_> {
     /// Ends a link. The record remains for a while, so that the creator sees what it was.
     pub fn end(&self, id: &SharedLinkId) -> Result<Arc<SharedLink>, CatalogError> {
         let now_ms = self.0.now_ms();
-        self.change(id, AuditAction::LinkEnd, |link| link.ended_ms = Some(now_ms))
+        self.change(id, AuditAction::LinkEnd, |link| {
+            (link.ended_ms, link.ended_by) = (Some(now_ms), self.author_account());
+        })
     }
 
-    /// Reopens a link that was ended at most [`limits::SHARED_LINK_REOPEN_TIME`] ago. An active one stays as it is.
+    fn author_account(&self) -> Option<String> {
+        self.0.author.as_ref().and_then(|author| author.account.clone())
+    }
+
+    /// Reopens a link that the same account ended at most [`limits::SHARED_LINK_REOPEN_TIME`] ago. An active one stays
+    /// as it is.
     pub fn reopen(&self, id: &SharedLinkId) -> Result<Arc<SharedLink>, CatalogError> {
         let change = self.0.begin();
         let before = self.require(id)?;
         let Some(ended_ms) = before.ended_ms else { return Ok(before) };
-        if self.0.now_ms() > ended_ms.saturating_add(millis(limits::SHARED_LINK_REOPEN_TIME)) {
+        let is_late =
+            self.0.now_ms() > ended_ms.saturating_add(millis(limits::SHARED_LINK_REOPEN_TIME));
+        if is_late || before.ended_by != self.author_account() {
             return Err(CatalogError::LinkEnded);
         }
         self.check_active_count(&before.account)?;
-        self.commit_change(change, &before, AuditAction::LinkChange, |link| link.ended_ms = None)
+        self.commit_change(change, &before, AuditAction::LinkChange, |link| {
+            (link.ended_ms, link.ended_by) = (None, None);
+        })
     }
 
     /// Checks that an account may have one more active link.

@@ -526,7 +526,7 @@ interface Schemas {
 	};
 	/** Change of a shared link. */
 	LinkEditRequest: Schemas["LinkSettings"] & {
-		/** `false`, and nothing else, reopens a link that was ended less than 60 seconds ago. */
+		/** `false`, and nothing else, reopens a link that the same account ended less than 60 seconds ago. */
 		ended?: boolean;
 	};
 	/** Kind of a link. */

@@ -52,7 +52,7 @@ pub struct NewLinkRequest {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is only described: the fields are read apart")]
 pub struct LinkEditRequest {
-    /// `false`, and nothing else, reopens a link that was ended less than 60 seconds ago.
+    /// `false`, and nothing else, reopens a link that the same account ended less than 60 seconds ago.
     #[schema(nullable = false)]
     ended: Option<bool>,
     #[serde(flatten)]

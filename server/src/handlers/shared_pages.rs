@@ -164,7 +164,7 @@ async fn opened_page(app: &AppState, open: &OpenLink, query: &Query) -> Result<R
     let requested = query.string(&["file"])?.map(|path| super::file_in(&path)).transpose()?;
     let is_only = only_file.is_some();
     if let Some(key) = requested.or(only_file) {
-        return page_of_file(app, &open, key, is_only).await;
+        return page_of_file(app, open, key, is_only).await;
     }
     let folder = query.string(&["path"])?;
     let entries = open.entries(app, folder.as_deref(), query.string(&["after"])?).await?;
