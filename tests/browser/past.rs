@@ -89,6 +89,7 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
         past.end(&client).await;
         past.wait_until(now_ms);
         past.state.catalog.usage().write().unwrap();
+        past.state.catalog.audit().write_file_changes().unwrap();
         past.store.close().unwrap();
         json!({"ann": ann, "webhook": webhook, "hours": reported, "key": olga.key()})
     })
