@@ -3,9 +3,9 @@
 //! The socket is a file in the data folder that only its owner may open; a client that can open it is the operator. It
 //! speaks HTTP: an [`AdminRequest`] as JSON in a POST, an [`AdminResponse`] or an error in the response. A long request
 //! is answered with a stream of lines, each one JSON document: `{"progress":...}` repeatedly, then `{"reply":...}` or
-//! `{"error":...,"code":...}`. Guarantees: at most [`limits::control_socket::CONNECTIONS_MAX`] requests at once, of bounded
-//! size, and one long one; a client that disconnects, and a server that stops, cancel the long work; a socket that a
-//! killed server left behind is replaced. Non-goals: the operations themselves.
+//! `{"refusal":{"error":...,"code":...}}`. Guarantees: at most [`limits::control_socket::CONNECTIONS_MAX`] requests at
+//! once, of bounded size, and one long one; a client that disconnects, and a server that stops, cancel the long work; a
+//! socket that a killed server left behind is replaced. Non-goals: the operations themselves.
 
 mod channels;
 mod content;
@@ -85,10 +85,10 @@ struct ControlContext {
 
 /// Line of the response to a long request.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(rename_all = "camelCase")]
 enum StreamLine {
-    Progress { progress: ProgressView },
-    Reply { reply: Box<AdminResponse> },
+    Progress(ProgressView),
+    Reply(Box<AdminResponse>),
     Refusal { error: String, code: String },
 }
 
@@ -237,12 +237,12 @@ async fn read_lines(
         while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = unread.drain(..=end).collect();
             match serde_json::from_slice(&line).map_err(broken)? {
-                StreamLine::Progress { progress } => {
+                StreamLine::Progress(progress) => {
                     if watch(progress.into()).is_break() {
                         return Err(ControlError::cancelled());
                     }
                 }
-                StreamLine::Reply { reply } => return Ok(*reply),
+                StreamLine::Reply(reply) => return Ok(*reply),
                 StreamLine::Refusal { error, code } => {
                     return Err(ControlError::Refused { message: error, code });
                 }

@@ -92,7 +92,7 @@ pub use self::webhook_requests::{
 
 /// Management request. Accounts and organisations are identified by name or id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum AdminRequest {
     CreateAccount {
         name: String,

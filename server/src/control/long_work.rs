@@ -77,7 +77,7 @@ impl http_body::Body for ProgressBody {
             Poll::Pending => {
                 std::task::ready!(self.ticks.poll_tick(context));
                 // The next call polls the timer again, after this line was consumed.
-                StreamLine::Progress { progress: (*self.progress.borrow()).into() }
+                StreamLine::Progress((*self.progress.borrow()).into())
             }
         };
         Poll::Ready(Some(Ok(Frame::data(line.bytes()))))
@@ -86,7 +86,7 @@ impl http_body::Body for ProgressBody {
 
 fn last_line(done: Result<AdminResponse, ApiError>) -> StreamLine {
     match done {
-        Ok(reply) => StreamLine::Reply { reply: Box::new(reply) },
+        Ok(reply) => StreamLine::Reply(Box::new(reply)),
         Err(error) => {
             log(&error);
             StreamLine::Refusal {

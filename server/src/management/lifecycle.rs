@@ -129,7 +129,7 @@ pub fn preview_lifecycle(
 
 /// Request about the lifecycle rules of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "lifecycle", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum LifecycleRequest {
     List {
         bucket: String,

@@ -24,7 +24,7 @@ use super::reply::AdminResponse;
 
 /// Link request. Passwords are hashed by the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "link", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum LinkRequest {
     Create {
         kind: LinkKind,

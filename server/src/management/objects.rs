@@ -36,7 +36,7 @@ use super::{existing_bucket, folder_of};
 
 /// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "object", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ObjectRequest {
     /// Lists a page of the objects whose keys begin with `prefix`, in byte order.
     List {

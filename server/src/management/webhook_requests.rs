@@ -22,7 +22,7 @@ use super::settings::{present_field, text_or_null, with_setting};
 
 /// Webhook request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "webhook", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WebhookRequest {
     Create {
         bucket: String,
