@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { api, close, findings, open, shot, store } from "./driver.mjs";
+import { framesOf, webm } from "./media.mjs";
 import { landscape, pdf } from "./pictures.mjs";
 
 const FOLDER = "shown-to-others/";
@@ -101,6 +102,22 @@ export const tests = {
     assert.match(response.headers()["content-security-policy"], /sandbox/);
     await paper.getByRole("link", { name: "Open the document" }).waitFor();
     await close(paper);
+  },
+
+  async "a film plays and seeks on the page of a shared file"() {
+    const maker = await visit("/-/docs");
+    const frames = await framesOf(maker, 64, 48, ["#c00000", "#00a000", "#0000c0"]);
+    await close(maker);
+    const film = webm(Array.from({ length: 60 }, (_, second) => frames[second % 3]), 64, 48, 300_000);
+    await store("photos", "shown-film/film.webm", film, "video/webm");
+    const page = await visit(await link({ paths: ["shown-film/film.webm"], title: "Film" }));
+    await page.waitForFunction(() => Math.abs(document.querySelector("video").duration - 60) < 1.1);
+    const ahead = page.waitForResponse((response) => response.status() === 206 && Number(/^bytes (\d+)-/.exec(response.headers()["content-range"])?.[1]) > 5_000_000);
+    await page.locator("video").evaluate((it) => { it.muted = true; it.currentTime = 50; return it.play(); });
+    await ahead;
+    await page.waitForFunction(() => !document.querySelector("video").seeking && document.querySelector("video").currentTime > 50.1);
+    await shot(page, "share-film");
+    await close(page);
   },
 
   async "pages of shared files look right in light and dark, wide and narrow"() {
