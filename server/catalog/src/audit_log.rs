@@ -200,7 +200,7 @@ impl Audit<'_> {
         Ok(AuditPage { entries, next: None })
     }
 
-    /// Deletes entries that are past their retention.
+    /// Deletes entries, and changes of files, that are past their retention.
     pub fn sweep(&self) -> Result<(), CatalogError> {
         let kept_ms = millis(AUDIT_RETENTION);
         let before_ms = self.0.now_ms().saturating_sub(kept_ms);
@@ -212,13 +212,14 @@ impl Audit<'_> {
                 old.map(|(number, _)| *number).take(AUDIT_BATCH).collect()
             };
             if old.is_empty() {
-                return Ok(());
+                break;
             }
             for number in old {
                 change.delete(fact(number)?);
             }
             change.commit()?;
         }
+        self.sweep_file_changes()
     }
 }
 

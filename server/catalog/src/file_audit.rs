@@ -2,9 +2,9 @@
 //!
 //! Committed changes are collected in memory, and stored within a second as blocks, one fact for up to some hundred
 //! changes of one bucket: a fact for each upload would be a second write to the index. Guarantees: at most
-//! [`FILE_AUDIT_FILES_MAX`] changes are retained, for at most [`AUDIT_RETENTION`]; beyond the limit the oldest block of
-//! the account with the most changes is deleted; a page contains every change that was acknowledged before. A crash
-//! loses the changes of the last second. Non-goals: authorization of readers.
+//! [`FILE_AUDIT_FILES_MAX`] changes are retained, older than [`AUDIT_RETENTION`] only briefly; beyond the limit the
+//! oldest blocks of the account with the most changes are deleted; a page contains every change that was acknowledged
+//! before. A crash loses the changes of the last second. Non-goals: authorization of readers.
 
 #[cfg(test)]
 mod tests;
@@ -179,15 +179,23 @@ impl FileAuditTable {
         (bytes < FILE_AUDIT_OPEN_BYTES).then_some((number, bytes))
     }
 
-    /// Returns the blocks that exceed the retention or the limit.
-    fn excess(&self, before_ms: u64) -> Vec<u64> {
+    /// Returns blocks whose changes are all older than a time.
+    fn older_than(&self, before_ms: u64) -> Vec<u64> {
         let old = self.blocks.iter().filter(|(_, info)| info.newest_ms < before_ms);
-        let old: Vec<u64> = old.map(|(number, _)| *number).take(BATCH_BLOCKS).collect();
-        if !old.is_empty() || self.files <= FILE_AUDIT_FILES_MAX {
-            return old;
-        }
+        old.map(|(number, _)| *number).take(BATCH_BLOCKS).collect()
+    }
+
+    /// Returns the blocks to evict at the limit: the oldest of the account with the most changes.
+    fn crowded_out(&self) -> Vec<u64> {
+        let mut excess = self.files.saturating_sub(FILE_AUDIT_FILES_MAX);
         let most = self.accounts.values().max_by_key(|(files, _)| *files);
-        most.and_then(|(_, numbers)| numbers.front().copied()).into_iter().collect()
+        let oldest = most.into_iter().flat_map(|(_, numbers)| numbers).take(BATCH_BLOCKS);
+        let is_needed = |number: &&u64| {
+            let is_over = excess > 0;
+            excess = excess.saturating_sub(self.blocks.get(*number).map_or(0, |it| it.files));
+            is_over
+        };
+        oldest.take_while(is_needed).copied().collect()
     }
 }
 
@@ -218,7 +226,7 @@ impl Audit<'_> {
         self.0.state.file_changes.added.notified().await;
     }
 
-    /// Stores the collected changes of files, and deletes those beyond the limits. After an error the changes remain
+    /// Stores the collected changes of files, and deletes those beyond the limit. After an error the changes remain
     /// collected. Blocks on the disk.
     pub fn write_file_changes(&self) -> Result<(), CatalogError> {
         let mut change = self.0.begin();
@@ -237,7 +245,13 @@ impl Audit<'_> {
                 return Err(error);
             }
         }
-        self.delete_excess(&mut change)
+        self.delete_blocks(&mut change, FileAuditTable::crowded_out)
+    }
+
+    /// Deletes changes of files that are past their retention, block by block.
+    pub(super) fn sweep_file_changes(&self) -> Result<(), CatalogError> {
+        let before_ms = self.0.now_ms().saturating_sub(millis(AUDIT_RETENTION));
+        self.delete_blocks(&mut self.0.begin(), |table| table.older_than(before_ms))
     }
 
     /// Writes the changes of a bucket in one batch: to its open block, and to new ones.
@@ -293,14 +307,18 @@ impl Audit<'_> {
         value.map(|value| decode(&fact, &value)).transpose()
     }
 
-    fn delete_excess(&self, change: &mut Change<'_>) -> Result<(), CatalogError> {
-        let before_ms = self.0.now_ms().saturating_sub(millis(AUDIT_RETENTION));
+    /// Deletes selected blocks, in batches, until none is selected.
+    fn delete_blocks(
+        &self,
+        change: &mut Change<'_>,
+        select: impl Fn(&FileAuditTable) -> Vec<u64>,
+    ) -> Result<(), CatalogError> {
         loop {
-            let excess = self.0.state.file_audit.read().excess(before_ms);
-            if excess.is_empty() {
+            let selected = select(&self.0.state.file_audit.read());
+            if selected.is_empty() {
                 return Ok(());
             }
-            for number in excess {
+            for number in selected {
                 change.delete(fact(number)?);
             }
             change.commit()?;

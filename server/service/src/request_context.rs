@@ -71,6 +71,13 @@ impl RoutedContext {
         extensions.get()
     }
 
+    /// Counts a request for a bucket that its path does not name.
+    pub fn attribute(extensions: &Extensions, bucket: &Bucket, now_ms: u64) {
+        if let Some(context) = Self::find(extensions) {
+            context.meter().attribute_to(&bucket.traffic, now_ms);
+        }
+    }
+
     fn of(request: &Parts) -> Result<&Self, ApiError> {
         let missing = || ApiError::internal("the request has no context");
         Self::find(&request.extensions).ok_or_else(missing)

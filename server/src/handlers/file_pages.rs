@@ -42,9 +42,7 @@ pub async fn page(State(app): State<AppState>, head: Parts) -> Result<Response, 
     let Some((bucket, file)) = public_file(&app, &head)? else {
         return Ok(Notice::FileNotFound.page());
     };
-    if let Some(context) = RoutedContext::find(&head.extensions) {
-        context.meter().attribute_to(&bucket.traffic, app.clock.unix_ms());
-    }
+    RoutedContext::attribute(&head.extensions, &bucket, app.clock.unix_ms());
     // Not the path of the request, which has other forms for the same file.
     let url = public_url("", file.name());
     let path = format!("{FILE_PAGE_PATH}{url}");

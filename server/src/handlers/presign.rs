@@ -120,9 +120,7 @@ pub(super) async fn redeem(
     let (issuer, destination) = issuer_and_destination(app, &grant)?;
     // From here on the account that is charged for this upload is known.
     let granted = charge(app, RateClass::Upload, &issuer)?;
-    if let Some(context) = RoutedContext::find(request.extensions()) {
-        context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
-    }
+    RoutedContext::attribute(request.extensions(), &destination.bucket, app.clock.unix_ms());
     let issuer = issuer.with_request(request.extensions());
     let along = grant.redeem().map_err(internal)?;
     let options = ObjectOptions::from_query(query, app.clock.unix_ms());

@@ -477,9 +477,7 @@ impl OpenLink {
 
     /// Counts the request for the bucket.
     pub(super) fn attribute(&self, app: &AppState, head: &Parts) {
-        if let Some(context) = RoutedContext::find(&head.extensions) {
-            context.meter().attribute_to(&self.bucket.traffic, app.clock.unix_ms());
-        }
+        RoutedContext::attribute(&head.extensions, &self.bucket, app.clock.unix_ms());
     }
 
     pub(super) fn frame<'a>(&'a self, app: &'a AppState, title: String) -> Frame<'a> {

@@ -62,9 +62,7 @@ pub async fn page(
 
 fn form_page(app: &AppState, token: &str, head: &Parts) -> Result<Response, ApiError> {
     let (grant, destination) = unused_token(app, token)?;
-    if let Some(context) = RoutedContext::find(&head.extensions) {
-        context.meter().attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
-    }
+    RoutedContext::attribute(&head.extensions, &destination.bucket, app.clock.unix_ms());
     Ok(form_of(app, token, &grant, &destination).form(StatusCode::OK, None))
 }
 

@@ -168,9 +168,7 @@ pub async fn download(
     let issuer = issuer.ok_or_else(ApiError::token_revoked)?;
     let bucket = readable_bucket(&app, &issuer, &prepared.bucket, &prepared.paths)
         .map_err(|why| ApiError::token_revoked().with_log(why.to_string()))?;
-    if let Some(context) = RoutedContext::find(request.extensions()) {
-        context.meter().attribute_to(&bucket.traffic, app.clock.unix_ms());
-    }
+    RoutedContext::attribute(request.extensions(), &bucket, app.clock.unix_ms());
     let contents = zip_contents(&app, bucket, prepared.paths.clone()).await?;
     zip_response(&app, request.method(), contents, &prepared.file_name).await
 }

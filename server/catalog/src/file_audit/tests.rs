@@ -97,9 +97,10 @@ fn old_file_changes_are_deleted() {
     world.clock.advance(200 * DAY_MS);
     write(&catalog, &bucket, 50);
     world.clock.advance(201 * DAY_MS);
-    catalog.audit().write_file_changes().unwrap();
+    catalog.audit().sweep().unwrap();
     assert_eq!(stored(&world, &catalog, &bucket).1, 50);
     world.clock.advance(200 * DAY_MS);
+    catalog.audit().sweep().unwrap();
     assert_eq!(stored(&world, &catalog, &bucket), (vec![], 0));
 }
 

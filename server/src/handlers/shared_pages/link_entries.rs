@@ -161,14 +161,10 @@ impl OpenLink {
 
     /// Parses a folder that is in the link.
     fn folder_within(&self, folder: &str) -> Result<FolderKey, Refusal> {
-        let PathInBucket::Folder(folder) = PathInBucket::parse(folder)? else {
-            return Err(Notice::FileNotFound.into());
-        };
-        let is_above = |path: &&String| path.is_empty() || path.ends_with('/');
-        let mut above = self.link.paths.iter().filter(is_above);
-        match above.any(|path| folder.as_str().starts_with(path.as_str())) {
-            true => Ok(folder),
-            false => Err(Notice::FileNotFound.into()),
+        let place = PathInBucket::parse(folder)?;
+        match (self.link.includes(&place), place) {
+            (true, PathInBucket::Folder(folder)) => Ok(folder),
+            _ => Err(Notice::FileNotFound.into()),
         }
     }
 }
