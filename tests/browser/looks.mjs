@@ -116,6 +116,25 @@ async function pictured(page, name) {
   await whole(page, name);
 }
 
+/** Checks pages for clients without an account, in light and dark, wide and narrow. @param {[string, string][]} pages names and paths @param {(page: any, name: string) => Promise<void>} prepare */
+export async function lookAtPublicPages(pages, prepare) {
+  const wrong = [];
+  for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+    for (const width of [1440, 360]) {
+      for (const [name, path] of pages) {
+        const page = await open(path, { session: null, colorScheme, viewport: { width, height: 800 } });
+        await prepare(page, name);
+        await shot(page, `${name}-${colorScheme}-${width}`);
+        wrong.push(...(await findings(page)).map((finding) => `${name} ${colorScheme} ${width}: ${finding}`));
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (overflow > 0) wrong.push(`${name} ${colorScheme} ${width}: ${overflow} px too wide`);
+        await close(page);
+      }
+    }
+  }
+  assert.deepEqual(wrong, []);
+}
+
 /** Checks views, one after the other. @param {"wide" | "narrow"} kind @param {(context: any) => Promise<any>} [begin] opens the page of the viewer */
 export async function look(kind, views = VIEWS, begin = (how) => open("about:blank", how)) {
   const context = { colorScheme: "light", ...(kind === "narrow" ? NARROW : {}) };
