@@ -33,6 +33,7 @@ mod metrics;
 mod objects;
 mod organisation;
 mod proxy;
+mod proxy_cache;
 mod python_reader;
 mod readme;
 mod scrub;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -16,14 +16,17 @@ use crate::deploy::deployed;
 const NAME: &str = "cdn.example.com";
 const PREMIUM: &str = "upload.example.com";
 
+/// Host name of the server without a cache, beside the cache.
+const FILES: &str = "files.example.com";
+
 /// An nginx process with the files of the repository, in which only the placeholders are changed.
-struct Nginx {
+pub(crate) struct Nginx {
     child: Child,
     https: u16,
     http: u16,
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port()
 }
 
@@ -35,43 +38,76 @@ fn filled_in(text: &str, places: &[(&str, String)]) -> String {
     })
 }
 
+fn text_of(path: &Path) -> String {
+    path.to_str().expect("the path is text").to_owned()
+}
+
 impl Nginx {
+    /// Starts the proxy without a cache.
     fn start(folder: &Path, server: &ServerProcess, upload: u16) -> Self {
+        Self::with_sites(folder, server, upload, &[("nginx.conf", vec![])])
+    }
+
+    /// Starts the cache, and beside it the proxy under another name.
+    pub(crate) fn with_cache(folder: &Path, server: &ServerProcess, upload: u16) -> Self {
+        let cache = text_of(&folder.join("cache"));
+        let sites = [
+            ("nginx.conf", vec![(NAME, FILES.to_owned())]),
+            ("nginx_cache.conf", vec![("/var/cache/nginx/trug", cache)]),
+        ];
+        Self::with_sites(folder, server, upload, &sites)
+    }
+
+    fn with_sites(
+        folder: &Path,
+        server: &ServerProcess,
+        upload: u16,
+        sites: &[(&str, Vec<(&str, String)>)],
+    ) -> Self {
         let (https, http) = (free_port(), free_port());
-        let word = |path: PathBuf| path.to_str().expect("text").to_owned();
         let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
-        let names = vec![NAME.to_owned(), PREMIUM.to_owned()];
+        let names = [NAME, PREMIUM, FILES].map(str::to_owned).to_vec();
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate can be made");
         fs::write(&certificate, made.cert.pem()).expect("it can be written");
         fs::write(&key, made.signing_key.serialize_pem()).expect("it can be written");
-        let site = filled_in(
-            &deployed("nginx.conf"),
-            &[
-                ("127.0.0.1:8080", server.address().to_string()),
-                ("127.0.0.1:8081", format!("127.0.0.1:{upload}")),
-                ("listen [::]:80;", String::new()),
-                ("listen [::]:443 ssl http2;", String::new()),
-                ("listen 80;", format!("listen 127.0.0.1:{http};")),
-                ("listen 443 ssl http2;", format!("listen 127.0.0.1:{https} ssl http2;")),
-                ("/etc/ssl/cdn.example.com.pem", word(certificate)),
-                ("/etc/ssl/cdn.example.com.key", word(key)),
-                ("/etc/nginx/trug_proxy.conf", word(folder.join("trug_proxy.conf"))),
-            ],
-        );
-        fs::write(folder.join("trug.conf"), site).expect("it can be written");
+        let everywhere = [
+            ("listen [::]:443 ssl http2;", String::new()),
+            ("listen 443 ssl http2;", format!("listen 127.0.0.1:{https} ssl http2;")),
+            ("/etc/ssl/cdn.example.com.pem", text_of(&certificate)),
+            ("/etc/ssl/cdn.example.com.key", text_of(&key)),
+            ("/etc/nginx/trug_proxy.conf", text_of(&folder.join("trug_proxy.conf"))),
+        ];
+        let first = [
+            ("127.0.0.1:8080", server.address().to_string()),
+            ("127.0.0.1:8081", format!("127.0.0.1:{upload}")),
+            ("listen [::]:80;", String::new()),
+            ("listen 80;", format!("listen 127.0.0.1:{http};")),
+        ];
+        let mut includes = String::new();
+        for (name, places) in sites {
+            let of_first: &[_] = if *name == "nginx.conf" { &first } else { &[] };
+            let places = everywhere.iter().chain(of_first).chain(places);
+            let site = filled_in(&deployed(name), &places.cloned().collect::<Vec<_>>());
+            let path = folder.join(name);
+            fs::write(&path, site).expect("it can be written");
+            includes.push_str(&format!(" include {};", text_of(&path)));
+        }
         fs::write(folder.join("trug_proxy.conf"), deployed("nginx_trug_proxy.conf"))
             .expect("it can be written");
+        Self::run(folder, &includes, [https, http])
+    }
+
+    fn run(folder: &Path, includes: &str, [https, http]: [u16; 2]) -> Self {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|name| format!("{name}_temp_path {};", word(folder.join("nginx").join(name))));
+            .map(|name| format!("{name}_temp_path {};", text_of(&folder.join("nginx").join(name))));
         fs::create_dir(folder.join("nginx")).expect("a folder can be made");
         let main = folder.join("main.conf");
         let text = format!(
             "daemon off; worker_processes 1; pid {pid}; error_log stderr warn;\n\
              events {{ worker_connections 512; }}\n\
-             http {{ access_log off; {temporary}\n include {site}; }}\n",
-            pid = word(folder.join("nginx.pid")),
+             http {{ access_log off; {temporary}\n{includes} }}\n",
+            pid = text_of(&folder.join("nginx.pid")),
             temporary = temporary.join(" "),
-            site = word(folder.join("trug.conf")),
         );
         fs::write(&main, text).expect("it can be written");
         let nginx = || {
@@ -93,7 +129,7 @@ impl Nginx {
     }
 
     /// Runs curl with the names resolved to this server.
-    fn curl(&self, words: &[&str]) -> Ran {
+    pub(crate) fn curl(&self, words: &[&str]) -> Ran {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--insecure", "--max-time", "60"]);
         for (name, from, to) in

@@ -20,6 +20,7 @@ mod client;
 mod ext4;
 mod history;
 mod jobs;
+mod juicefs;
 mod kill;
 mod ledger;
 mod memory;
