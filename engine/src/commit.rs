@@ -24,7 +24,7 @@ pub(crate) use self::committer::{Committer, CommitterContext};
 pub use self::health::Health;
 pub(crate) use self::health::HealthState;
 pub(crate) use self::move_detection::{is_move, is_same_file, may_be_move};
-pub(crate) use self::queue::Queue;
+pub(crate) use self::queue::{CommitCallback, Queue};
 pub(crate) use self::recent_noncurrent::RecentNoncurrent;
 pub use self::recent_noncurrent::{NoncurrentReason, NoncurrentVersion};
 pub(crate) use self::rollover::Rollover;

@@ -42,6 +42,9 @@ pub enum Error {
     InUse(Option<u32>),
     /// Folder without a store, or with one that this version or this operation cannot use, with the reason.
     NotAStore(String),
+    /// Remote store that cannot be reached, or did not confirm a write in time. The write is durable on this machine
+    /// unless it was rejected before.
+    RemoteUnavailable(Arc<str>),
     /// Store that was closed.
     Closed,
     /// Operation cancelled by the caller. Completed parts are consistent.
@@ -86,6 +89,11 @@ impl Error {
         }
     }
 
+    /// Creates an error of the remote store with the operation that failed.
+    pub(crate) fn remote(doing: impl fmt::Display, source: &io::Error) -> Self {
+        Self::RemoteUnavailable(format!("{doing}: {source}").into())
+    }
+
     /// Creates a corruption error for a file and offset.
     pub(crate) fn corrupt(file: impl Into<String>, offset: u64, reason: Malformed) -> Self {
         Self::Corrupt(Corruption { file: file.into(), offset, reason, object: None })
@@ -115,6 +123,7 @@ impl fmt::Display for Error {
             Self::InUse(Some(pid)) => write!(f, "the store is in use by process {pid}"),
             Self::InUse(None) => write!(f, "the store is in use by another process"),
             Self::NotAStore(why) => f.write_str(why),
+            Self::RemoteUnavailable(why) => write!(f, "the remote store is unavailable: {why}"),
             Self::Closed => write!(f, "the store is closed"),
             Self::Cancelled => write!(f, "cancelled"),
         }

@@ -6,9 +6,11 @@
 //! ```text
 //! STORE             store_file
 //! BACKUP            backup_file, in an image of a store
+//! REMOTE            remote_mark, in a replicated store
 //! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
 //! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
+//! remote store      remote_file, chunk, manifest, and the segments as they are
 //! index.redb        entry_key -> entry, fact_entry, segment_usage, usage, applied_position,
 //!                   scrub_result, damage, retained
 //! ```
@@ -39,6 +41,7 @@ pub mod big_footer;
 pub mod body;
 pub mod byte_codec;
 pub mod checksum;
+pub mod chunk;
 mod content_type_code;
 pub mod damage;
 pub mod entry;
@@ -51,10 +54,13 @@ pub mod group;
 pub mod group_builder;
 pub mod group_view;
 pub mod malformed;
+pub mod manifest;
 pub mod object_meta;
 pub mod origin;
 pub mod record;
 pub mod record_kind;
+pub mod remote_file;
+pub mod remote_mark;
 pub mod retained;
 pub mod scrub_result;
 pub mod segment_header;
@@ -74,6 +80,7 @@ pub use self::byte_codec::{ByteReader, ByteWriter};
 pub use self::checksum::{
     CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
 };
+pub use self::chunk::{CHUNK_HEADER_BYTES, CHUNK_PREFIX, Chunk, ChunkKind};
 pub use self::damage::{Damage, RecordName};
 pub use self::entry::{Entry, EntryContent, Location};
 pub use self::fact_entry::FactEntry;
@@ -90,12 +97,18 @@ pub use self::group::{
 pub use self::group_builder::{BuiltGroup, GroupBuilder, Placed};
 pub use self::group_view::{GroupView, ScannedRecord, find_group_header, salvage};
 pub use self::malformed::Malformed;
+pub use self::manifest::{
+    Epoch, MANIFEST_PREFIX, Manifest, ManifestSegment, REMOTE_SEGMENT_PREFIX, RemoteSegment,
+    remote_segment,
+};
 pub use self::object_meta::{ObjectFlags, ObjectMeta};
 pub use self::origin::{LsnRanges, Origin};
 pub use self::record::{
     HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, RecordContent, RecordOp, block_count,
 };
 pub use self::record_kind::RecordKind;
+pub use self::remote_file::{REMOTE_FILE, decode_remote_file, encode_remote_file};
+pub use self::remote_mark::{REMOTE_MARK, RemoteMark};
 pub use self::retained::{RETAINED_SEGMENT_BYTES, RetainedSegment};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
@@ -103,7 +116,7 @@ pub use self::segment_header::{
 };
 pub use self::segment_id::{BIG_FOLDER_SEGMENTS, SegmentClass, SegmentId, big_folder_number};
 pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
-pub use self::store_file::{STORE_FILE_BYTES, StoreFile};
+pub use self::store_file::{STORE_FILE, STORE_FILE_BYTES, StoreFile};
 pub use self::usage::{USAGE_BYTES, Usage};
 
 /// Format version that this code writes, and the only one that it reads.

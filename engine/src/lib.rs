@@ -5,12 +5,12 @@
 //! in one process at a time. It contains *objects* (bodies with content type and attributes, each under a bucket and a
 //! key) and *facts* (small values under a name, for metadata of the application).
 //!
-//! The engine has no HTTP, authentication, quotas, replication or encryption. It stores bodies as they are, without
+//! The engine has no HTTP, authentication, quotas or encryption. It stores bodies as they are, without
 //! compression or deduplication. A [`snapshot::Snapshot`] reads names and attributes at one time; there are no other
 //! read transactions over several calls. The crate `search` finds objects by parts of their names.
 //!
 //! The root has what is needed to store and read objects. Modules have the rest: [`listing`], [`history`] with
-//! undelete, [`compaction`], [`scrub`], [`backup`], [`fsck`], [`stats`], [`snapshot`].
+//! undelete, [`compaction`], [`scrub`], [`backup`], [`replication`], [`fsck`], [`stats`], [`snapshot`].
 //!
 //! # Example
 //!
@@ -78,7 +78,7 @@
 //! fsck                                 offline check and repair of a store
 //! store                                public API
 //! recovery   compaction   scrub        whole-store work
-//! history    backup       stats
+//! history    backup       stats        replication
 //! commit     replay    snapshot        write path, replay of the log, snapshots for caches
 //! upload                               staging of bodies
 //! segment    index                     data files and index
@@ -110,7 +110,9 @@ pub mod metrics;
 pub mod name;
 pub mod progress;
 pub mod recovery;
+pub mod remote;
 mod replay;
+pub mod replication;
 pub mod rng;
 pub mod scrub;
 mod segment;

@@ -152,6 +152,33 @@ pub const RESIDENCY_TTL_MS: u64 = 100;
 /// Maximum number of bytes of a body that one read verifies and returns.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 
+/// Maximum size of the body of a chunk in the remote store in bytes, unless a single group is longer.
+pub const CHUNK_BYTES_MAX: u64 = 8 * MIB as u64;
+/// Default of [`ReplicationOptions::ship_interval_ms`](crate::replication::ReplicationOptions::ship_interval_ms).
+pub const SHIP_INTERVAL_MS: u64 = 1_000;
+/// Interval in milliseconds at which an idle primary creates a chunk, as a sign of life.
+pub const HEARTBEAT_MS: u64 = 10_000;
+/// Interval between two manifests of a store that changes, in milliseconds.
+pub const MANIFEST_INTERVAL_MS: u64 = 600_000;
+/// Number of chunks after which a manifest is due. Bounds the number of chunks that a start or a restore reads.
+pub const MANIFEST_CHUNKS: u64 = 1_000;
+/// Age in milliseconds up to which all manifests are retained; later one per hour is.
+pub const MANIFESTS_ALL_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Minimum age of a chunk that is collected, in milliseconds.
+pub const CHUNK_AGE_MS_MIN: u64 = 60 * 60 * 1_000;
+/// Interval between two collections of the remote store, in milliseconds.
+pub const COLLECTION_INTERVAL_MS: u64 = 60 * 60 * 1_000;
+/// Maximum number of unreferenced segments that a manifest lists; further ones are in a later manifest.
+pub const UNREFERENCED_MAX: usize = 100_000;
+/// Default of [`ReplicationOptions::retention_ms`](crate::replication::ReplicationOptions::retention_ms): seven days.
+pub const REMOTE_RETENTION_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// Time in milliseconds after which a write that the remote store did not confirm fails, if it has to.
+pub const REMOTE_ACK_MS: u64 = 10_000;
+/// Maximum pause after a failed call to the remote store, in milliseconds.
+pub const REMOTE_RETRY_MS_MAX: u64 = 5_000;
+/// Maximum time in milliseconds for which closing a store waits for the last chunks.
+pub const SHIP_AT_CLOSE_MS: u64 = 10_000;
+
 const KIB: usize = 1_024;
 const MIB: usize = 1_024 * KIB;
 const GIB: u64 = 1_024 * MIB as u64;

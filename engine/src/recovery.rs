@@ -38,7 +38,7 @@ use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_FOLDER_SEGMENTS, LsnRanges, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES,
+    BIG_FOLDER_SEGMENTS, LsnRanges, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES,
     SegmentClass, SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
 use crate::index::{Index, IndexLocation};
@@ -50,9 +50,6 @@ use crate::segment::{
     is_zero, read_header, seal,
 };
 use crate::upload::UPLOADS_FOLDER;
-
-/// Name of the file that identifies a store.
-pub(crate) const STORE_FILE: &str = "STORE";
 
 /// Maximum size of an index file that is verified page by page when the store is opened.
 const INDEX_VERIFY_BYTES_MAX: u64 = 64 << 20;
@@ -68,6 +65,7 @@ pub enum Create {
 
 /// Result of recovery: the parts of an open store.
 pub(crate) struct RecoveredStore {
+    pub(crate) store: StoreFile,
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Index,
     pub(crate) position: LogPosition,
@@ -140,7 +138,8 @@ pub(crate) fn recover(
     segments.sync_removals()?;
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
-    Ok(RecoveredStore { segments, index, position, report, needs_index_verify: index_wants_audit })
+    let needs_index_verify = index_wants_audit;
+    Ok(RecoveredStore { store, segments, index, position, report, needs_index_verify })
 }
 
 fn open_or_create_store_file(

@@ -8,6 +8,7 @@
 mod background_threads;
 mod compacting;
 mod open;
+mod replicating;
 mod scrubbing;
 mod versions;
 
@@ -36,6 +37,7 @@ use crate::index::{
 use crate::limits;
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
+use crate::replication::Replication;
 use crate::scrub::{ScrubContext, Scrubber};
 use crate::segment::{Body, ReadMode, SegmentSet};
 use crate::snapshot::{Snapshot, Subscription};
@@ -66,6 +68,7 @@ struct StoreInner {
     opened_ms: u64,
     scrubbed: ScrubContext,
     scrubber: Arc<Mutex<Scrubber>>,
+    replication: Option<Arc<Replication>>,
     threads: Threads,
     /// Lock of the folder while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -200,6 +203,7 @@ impl Store {
         });
         if self.0.options.background == Background::Manual {
             while self.step_committer() == CommitStep::Worked {}
+            self.ship_manually()?;
         }
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
@@ -211,8 +215,8 @@ impl Store {
     /// other commits.
     pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<CommitInfo>) + Send + 'static) {
         let checked = self.0.health.require_writable().and(batch.check(self.0.batch_bytes_max));
-        match checked {
-            Ok(()) => self.0.queue.push(batch, Box::new(answer)),
+        match checked.and_then(|()| self.require_replication()) {
+            Ok(()) => self.0.queue.push(batch, self.when_replicated(Box::new(answer))),
             Err(error) => answer(Err(error)),
         }
     }
@@ -357,6 +361,9 @@ impl Store {
         }
         self.0.threads.join();
         let closed = self.finish();
+        if let Some(replication) = &self.0.replication {
+            replication.finish();
+        }
         self.0.index.close();
         self.0.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         closed

@@ -14,6 +14,7 @@ mod link_requests;
 mod link_settings;
 mod object_change;
 mod objects;
+mod replication_view;
 mod reply;
 mod settings;
 mod standing;
@@ -58,6 +59,7 @@ pub use self::objects::{
     Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,
     ObjectsView, PresignedView, UsageView,
 };
+pub use self::replication_view::ReplicationView;
 pub use self::reply::{
     AccountDeletedView, AccountView, AdminResponse, ApiKeyIssuedView, ApiKeyView,
     BucketDeletedView, BucketView, FolderView, FoldersView, InvitedMemberView, InvitedView,

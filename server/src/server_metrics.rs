@@ -1,13 +1,15 @@
 //! Metrics in OpenMetrics format, with those of requests and the process from `usage`.
 //!
 //! ```text
-//! store_metrics     the store and its disk
-//! service_metrics   images, searches, jobs, webhooks, accounts
+//! store_metrics         the store and its disk
+//! replication_metrics   the remote store
+//! service_metrics       images, searches, jobs, webhooks, accounts
 //! ```
 //!
 //! Guarantees: every series is always present, zero where nothing happened, except for unknown values; label values are
 //! constants of the code, so that requests cannot create series. Non-goals: measuring, and authorization.
 
+mod replication_metrics;
 mod service_metrics;
 mod store_metrics;
 
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use catalog::LastBackup;
 use engine::metrics::StoreMetrics;
+use engine::replication::ReplicationStatus;
 use engine::stats::{DiskStats, StoreStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -56,6 +59,8 @@ struct ServerMetrics {
     disk: Option<DiskStats>,
     store: StoreMetrics,
     backup: Option<LastBackup>,
+    /// `None` without a remote store.
+    replication: Option<ReplicationStatus>,
 }
 
 impl ServerMetrics {
@@ -70,6 +75,7 @@ impl ServerMetrics {
             stats: stats.inspect_err(|error| note(error)).ok(),
             disk: disk.inspect_err(|error| note(error)).ok().flatten(),
             store: app.store.metrics(),
+            replication: app.store.replication_status(),
             backup: backup.inspect_err(|error| note(error)).ok().flatten(),
             app: app.clone(),
         }
@@ -81,6 +87,7 @@ impl Collector for ServerMetrics {
         let mut sheet = MetricWriter::new(encoder);
         request_metrics::encode(&self.app.metrics, &mut sheet)?;
         store_metrics::encode(self, &mut sheet)?;
+        replication_metrics::encode(self.replication.as_ref(), &mut sheet)?;
         service_metrics::encode(self, &mut sheet)
     }
 }

@@ -5,7 +5,12 @@ mod access;
 mod bounds;
 mod documents;
 mod moves;
+mod remote;
 
+use std::time::Duration;
+
+use engine::remote::SimRemote;
+use engine::replication::ReplicationStatus;
 use listener::options::ConnectionOptions;
 use service::Config;
 use service::config::Layer;
@@ -14,6 +19,9 @@ use tests::{Client, OpenMetrics, World};
 use usage::registry::ListenerKind;
 
 const TOKEN: &str = "correct-horse-battery-staple";
+
+/// Timeout for what the threads of a store do, in milliseconds.
+const PATIENCE_MS: u32 = 20_000;
 
 /// Returns a configuration with the metrics token and these settings.
 fn config(more: &[&str]) -> Config {
@@ -26,10 +34,35 @@ fn config(more: &[&str]) -> Config {
 /// Starts a service that counts connections.
 async fn listening(config: Config) -> (World, Client, Listening) {
     let (world, client) = World::with_bucket_and(1, config);
+    let listening = counted(&world).await;
+    (world, client, listening)
+}
+
+/// Starts a service that replicates to a remote store: it has all metrics.
+async fn replicated() -> (World, SimRemote, Listening) {
+    let (world, remote) = World::replicated(1, config(&[]));
+    wait_for_remote(&world, |status| status.last_manifest_ms.is_some()).await;
+    let listening = counted(&world).await;
+    (world, remote, listening)
+}
+
+/// Waits until the state of replication is so.
+async fn wait_for_remote(world: &World, is_so: impl Fn(&ReplicationStatus) -> bool) {
+    for _ in 0..PATIENCE_MS {
+        let status = world.store.replication_status().expect("it replicates");
+        if is_so(&status) {
+            return;
+        }
+        // Threads of the store work in real time.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("{:?}", world.store.replication_status());
+}
+
+async fn counted(world: &World) -> Listening {
     let counts = world.state.metrics.connections(ListenerKind::Public).clone();
     let options = ConnectionOptions { counts, ..ConnectionOptions::new() };
-    let listening = world.listen(options).await;
-    (world, client, listening)
+    world.listen(options).await
 }
 
 /// Scrapes the metrics over a connection of its own; returns also the size in bytes.

@@ -157,6 +157,40 @@ export const tests = {
     await close(page);
   },
 
+  async "the remote store is shown with its lag, requests and their cost, and says when another server took over"() {
+    const server = await lived();
+    const remote = {
+      url: "s3://trug-replica/main", state: "primary", error: null, ack: "local", epoch: 3, chunk: 4711, unshippedBytes: 0, lagSeconds: 0, complete: true, waitingSegments: 0,
+      lastManifestAt: new Date().toISOString(), createsAtomically: true,
+      requests: [["create", 400_000], ["upload", 100_000], ["read", 100_000], ["list", 0], ["remove", 50_000]].map(([call, succeeded]) => ({ call, succeeded, failed: 0 })),
+    };
+    const page = await server.openAs("/-/storage");
+    const panel = page.locator(".panel", { has: page.getByRole("heading", { name: "Remote store" }) });
+    await page.getByText("Accepting writes").waitFor();
+    assert.equal((await server.ask("GET", "/api/storage")).remote, null);
+    assert.equal(await panel.count(), 0, "no remote store, no panel");
+    const shown = async (change) => {
+      await page.unrouteAll();
+      await page.route("**/api/storage", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), remote: { ...remote, ...change } } });
+      });
+      await page.reload();
+      await panel.waitFor();
+      return panel.innerText();
+    };
+    const good = await shown({});
+    for (const text of ["s3://trug-replica/main", "Primary", "Epoch 3, chunk 4,711", "650,000", "$2.54", "None"]) assert.ok(good.includes(text), `${text}: ${good}`);
+    assert.ok(!good.includes("Not atomic") && !(await shown({ createsAtomically: null })).includes("Not atomic"), good);
+    const unsafe = await shown({ createsAtomically: false });
+    for (const text of ["Not atomic", "Two primaries are not detected."]) assert.ok(unsafe.includes(text), `${text}: ${unsafe}`);
+    const behind = await shown({ lagSeconds: 150, unshippedBytes: 7_300_000, waitingSegments: 2, error: "the remote store is unavailable: <b>timeout</b>", ack: "remote" });
+    for (const text of ["3 min", "7.30 MB", "2 waiting segments", "<b>timeout</b>", "Writes are acknowledged when the remote store has them."]) assert.ok(behind.includes(text), `${text}: ${behind}`);
+    const fenced = await shown({ state: "fenced", epoch: 0, error: "process 7 created chunk 4712" });
+    for (const text of ["Fenced", "Another server is the primary", "process 7 created chunk 4712"]) assert.ok(fenced.includes(text), `${text}: ${fenced}`);
+    await close(page);
+  },
+
   async "addresses are imported by a job, which tells how far it is, and what was not fetched"() {
     const server = await lived();
     const { other } = server;

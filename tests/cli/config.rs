@@ -1,5 +1,6 @@
 //! `trug config`: values, their sources, and the documents.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tests::DataFolder;
@@ -71,6 +72,43 @@ fn config_check_reports_invalid_settings_with_position() {
         ran.check_failure(2, says);
         let names_the_file = ran.stderr.contains(&path.display().to_string());
         assert!(names_the_file || text.starts_with("webhook"), "{ran:?}");
+    }
+}
+
+#[test]
+fn config_check_reads_the_credentials_of_the_remote_store() {
+    let folder = DataFolder::new();
+    let keys = folder.write_file("remote.key", "key\nhunter2\n");
+    let text = "remote_url = \"s3://trug-replica/main\"\nremote_ack = \"remote\"\n";
+    let check = |keys: &str| {
+        let path = file(&folder, &format!("{text}remote_credentials_file = \"{keys}\"\n"));
+        let ran = run(trug().args(["config", "check", "--config"]).arg(&path));
+        let shown = run(trug().args(["config", "show", "--sources", "--config"]).arg(&path));
+        assert!(!format!("{ran:?}{shown:?}").contains("hunter2"), "{ran:?}{shown:?}");
+        (ran, shown)
+    };
+    let mode = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(&keys, mode(0o644)).expect("it is ours");
+    let (ran, shown) = check(&keys);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("the store is replicated to s3://trug-replica/main\n"), "{ran:?}");
+    assert!(ran.stderr.contains("the credentials file is world-readable"), "{ran:?}");
+    assert!(line(&shown.stdout, "remote_ack").starts_with("remote_ack = \"remote\""));
+    assert!(line(&shown.stdout, "remote_credentials_file").contains(&keys));
+    std::fs::set_permissions(&keys, mode(0o600)).expect("it is ours");
+    assert_eq!(check(&keys).0.stderr, "");
+    let (ran, _) = check("/nowhere/remote.key");
+    ran.check_failure(2, "remote_credentials_file: /nowhere/remote.key: ");
+    std::fs::write(&keys, "hunter2\n").expect("it is ours");
+    check(&keys).0.check_failure(2, "remote_credentials_file: the credentials have 1 lines");
+    for (setting, value) in [
+        ("remote_url", "s3://trug-replica//main"),
+        ("remote_endpoint", "rgw.example.com"),
+        ("remote_region", "eu central"),
+    ] {
+        let set = format!("{setting}={value}");
+        let words = ["config", "check", "--set", "remote_url=s3://pics", "--set", &set];
+        run(trug().args(words)).check_failure(2, &format!("{setting}: "));
     }
 }
 

@@ -36,6 +36,8 @@ mod proxy;
 mod proxy_cache;
 mod python_reader;
 mod readme;
+#[cfg(feature = "remote")]
+mod remote;
 mod scrub;
 mod secrets;
 mod serve;

@@ -27,6 +27,8 @@ pub(crate) struct Ledger {
     /// Keys of the request in flight, with their new states.
     in_flight: Vec<(String, State)>,
     pub(crate) uploads: u64,
+    /// Uploads of bodies above 1 MiB, which get a segment of their own.
+    pub(crate) big_uploads: u64,
     pub(crate) deletions: u64,
 }
 
@@ -72,7 +74,10 @@ impl Ledger {
         for (key, state) in std::mem::take(&mut self.in_flight) {
             match state {
                 State::Absent => self.deletions += 1,
-                State::Body(_) => self.uploads += 1,
+                State::Body(body) => {
+                    self.uploads += 1;
+                    self.big_uploads += u64::from(body.bytes > 1 << 20);
+                }
             }
             self.acknowledged.insert(key, state);
         }

@@ -6,6 +6,8 @@
 //! effect or did not, but as a whole: all files of a request, or none. A resumable upload continues from the
 //! acknowledged offset.
 //!
+//! Replication: every remotely acknowledged change survives the loss of the data folder.
+//!
 //! Other tests: memory stays flat under many bytes and many connections; TLS works with other programs; settings change
 //! at run time; systemd is notified.
 
@@ -27,6 +29,8 @@ mod memory;
 mod power_cut;
 mod release;
 mod reload;
+#[cfg(feature = "remote")]
+mod remote;
 mod resumable;
 mod service_manager;
 mod tls;

@@ -4,8 +4,9 @@ use std::fs;
 
 use tests::DataFolder;
 use tests::guides::{self, Reader};
+use tests::moto::moto_server;
 
-use crate::place::{aws, bytes, moto_server};
+use crate::place::{aws, bytes};
 
 #[test]
 #[ignore = "needs aws-cli and boto3 from PyPI, and rclone"]

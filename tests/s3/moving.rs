@@ -1,53 +1,23 @@
 //! Migration from another S3 service: the commands of OPERATING.md against moto, and the imported objects.
 
 use std::fs;
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tests::DataFolder;
-use tests::commands::{done, run, without_settings};
+use tests::commands::{done, run};
+use tests::moto::Moto;
 
-use crate::place::{aws, bytes, moto_server};
+use crate::place::{aws, bytes};
 
 const OPERATING: &str = include_str!("../../tools/OPERATING.md");
 const HEADING: &str = "### Moving from MinIO, R2, B2, a folder\n";
 
-/// A server of moto on a free port.
-struct Moto {
-    child: Child,
-    address: String,
-}
-
-impl Moto {
-    fn start() -> Self {
-        // The port is free again when the listener is dropped.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = without_settings(moto_server());
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let moto = Self { child, address: format!("http://127.0.0.1:{port}") };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "moto does not start");
-            sleep(Duration::from_millis(100));
-        }
-        moto
-    }
-
-    fn aws(&self, words: &[&str]) {
-        let mut command = signed(Command::new(aws()));
-        let ran = run(command.args(["--endpoint-url", &self.address]).args(words));
-        assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
-    }
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn moto_aws(moto: &Moto, words: &[&str]) {
+    let mut command = signed(Command::new(aws()));
+    let ran = run(command.args(["--endpoint-url", moto.address()]).args(words));
+    assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
 }
 
 fn signed(mut command: Command) -> Command {
@@ -59,19 +29,19 @@ fn signed(mut command: Command) -> Command {
 /// A bucket `pics` with an object that has everything an import keeps, and enough others for two pages.
 fn filled_moto(folder: &DataFolder, file_count: u32) -> Moto {
     let moto = Moto::start();
-    moto.aws(&["s3api", "create-bucket", "--bucket", "pics"]);
+    moto_aws(&moto, &["s3api", "create-bucket", "--bucket", "pics"]);
     let file = folder.parent().join("body");
     fs::write(&file, bytes(5_000, 1)).unwrap();
     let put = ["s3api", "put-object", "--bucket", "pics", "--key", "2019/ä b (1)"];
     let body = ["--body", file.to_str().unwrap(), "--content-type", "application/x-own"];
     let headers = ["--cache-control", "max-age=60", "--content-disposition", "inline"];
-    moto.aws(&[&put[..], &body, &headers, &["--metadata", "colour=red"]].concat());
+    moto_aws(&moto, &[&put[..], &body, &headers, &["--metadata", "colour=red"]].concat());
     let many = folder.parent().join("many");
     fs::create_dir_all(&many).unwrap();
     for at in 0..file_count {
         fs::write(many.join(format!("{at}.txt")), format!("{at}")).unwrap();
     }
-    moto.aws(&["s3", "sync", "--quiet", many.to_str().unwrap(), "s3://pics/many"]);
+    moto_aws(&moto, &["s3", "sync", "--quiet", many.to_str().unwrap(), "s3://pics/many"]);
     moto
 }
 
@@ -90,7 +60,7 @@ fn import_from_s3_keeps_headers_metadata_and_time() {
     // More than a page of a listing.
     let moto = filled_moto(&folder, 1_100);
     let import = || {
-        let from = ["--from", "s3://pics", "--endpoint", &moto.address];
+        let from = ["--from", "s3://pics", "--endpoint", moto.address()];
         let words = [&["import", "photos", "--json"][..], &from].concat();
         let ran = done(&mut signed(folder.command(&words)));
         serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
@@ -120,11 +90,11 @@ fn import_from_s3_keeps_headers_metadata_and_time() {
 fn import_from_s3_rejects_only_invalid_keys() {
     let (folder, _) = DataFolder::with_bucket();
     let moto = Moto::start();
-    moto.aws(&["s3api", "create-bucket", "--bucket", "pics"]);
+    moto_aws(&moto, &["s3api", "create-bucket", "--bucket", "pics"]);
     for key in ["a//b", "/root", "x/../y", "folder/", "ok.txt"] {
-        moto.aws(&["s3api", "put-object", "--bucket", "pics", "--key", key]);
+        moto_aws(&moto, &["s3api", "put-object", "--bucket", "pics", "--key", key]);
     }
-    let words = ["import", "photos", "--from", "s3://pics", "--endpoint", &moto.address];
+    let words = ["import", "photos", "--from", "s3://pics", "--endpoint", moto.address()];
     let ran = run(&mut signed(folder.command(&words)));
     assert_eq!(ran.code, 1, "{ran:?}");
     for line in ["imported      1 files", "/root: ", "a//b: ", "x/../y: "] {
@@ -147,12 +117,12 @@ fn commands_of_the_moving_section_import() {
             "pics" => bucket.clone(),
             "/srv/www/pics" => local.to_str().unwrap().to_owned(),
             "/var/lib/trug" => folder.path().to_str().unwrap().to_owned(),
-            endpoint if endpoint.starts_with("http") => moto.address.clone(),
+            endpoint if endpoint.starts_with("http") => moto.address().to_owned(),
             word => word.to_owned(),
         });
         let mut command = signed(tests::commands::trug());
         // AWS itself is the default endpoint.
-        command.env("AWS_ENDPOINT_URL", &moto.address).args(words);
+        command.env("AWS_ENDPOINT_URL", moto.address()).args(words);
         let ran = run(&mut command);
         assert_eq!(ran.code, 0, "{line}: {ran:?}");
         assert!(!ran.stdout.contains("imported      0 files"), "{line}: {ran:?}");

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use tests::commands::{missing, without_settings};
+use tests::commands::without_settings;
+use tests::pypi::from_pypi;
 use tests::{DataFolder, ServerProcess};
 
 /// A server, and its signing keys.
@@ -134,29 +135,4 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 pub(crate) fn aws() -> PathBuf {
     static AWS: OnceLock<PathBuf> = OnceLock::new();
     AWS.get_or_init(|| from_pypi("aws-cli", "awscli==1.45.11", ["aws", "--version"])).clone()
-}
-
-/// Returns the S3 service of moto, installed once.
-pub(crate) fn moto_server() -> PathBuf {
-    static MOTO: OnceLock<PathBuf> = OnceLock::new();
-    MOTO.get_or_init(|| from_pypi("moto", "moto[server]==5.2.5", ["moto_server", "--help"])).clone()
-}
-
-/// Returns a program of a package of PyPI, in a virtual environment of Python next to the build. The option makes it
-/// print something and exit.
-fn from_pypi(folder: &str, package: &str, [program, option]: [&str; 2]) -> PathBuf {
-    let this = std::env::current_exe().unwrap();
-    let folder = this.ancestors().nth(3).unwrap().join(folder);
-    let program = folder.join("bin").join(program);
-    let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
-    let works = || succeeds(Command::new(&program).arg(option));
-    if works() {
-        return program;
-    }
-    let made = succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder));
-    let mut pip = Command::new(folder.join("bin/pip"));
-    if !(made && succeeds(pip.args(["-q", "install", package])) && works()) {
-        missing(package);
-    }
-    program
 }

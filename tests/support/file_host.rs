@@ -21,10 +21,13 @@ struct Inner {
 /// A recorded request.
 #[derive(Clone, Debug)]
 pub struct RequestedFile {
+    pub method: String,
     /// Path and query.
     pub target: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    /// Body of a request with `Content-Length`.
+    pub body: Vec<u8>,
     /// Number of requests for this target so far, from 1.
     pub time: usize,
 }
@@ -161,10 +164,17 @@ impl FileHost {
         }
         let pairs = lines.iter().skip(1).filter_map(|line| line.split_once(':'));
         let headers = pairs.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()));
-        let target = lines.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+        let headers: Vec<_> = headers.collect();
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let length = length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body)?;
+        let mut words = lines.first().map_or("", |line| line).split(' ');
+        let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let time = 1 + seen.iter().filter(|it| it.target == target).count();
-        let wanted = RequestedFile { target: target.to_owned(), headers: headers.collect(), time };
+        let (method, target) = (method.to_owned(), target.to_owned());
+        let wanted = RequestedFile { method, target, headers, body, time };
         seen.push(wanted.clone());
         Ok(Some(wanted))
     }

@@ -2,6 +2,7 @@
 //! for it.
 
 pub mod browser;
+pub mod ceph;
 pub mod client;
 pub mod commands;
 pub mod connection;
@@ -10,9 +11,12 @@ pub mod fixtures;
 pub mod form;
 pub mod guides;
 pub mod held_body;
+pub mod memory_s3;
+pub mod moto;
 pub mod open_metrics;
 pub mod pictures;
 pub mod png;
+pub mod pypi;
 pub mod python_reader;
 pub mod receiver;
 pub mod searched_store;

@@ -124,6 +124,24 @@ impl ServerProcess {
         self.signal(Signal::HUP);
     }
 
+    /// Suspends the process, as if it hung. Returns once it is stopped.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+        let status = format!("/proc/{}/status", self.id());
+        let is_stopped = || {
+            let text = std::fs::read_to_string(&status).expect("the process is there");
+            text.contains("State:\tT")
+        };
+        while !is_stopped() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Continues a suspended process.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("the server is running");

@@ -8,6 +8,8 @@ use catalog::{BucketKind, Plan, Role};
 use engine::clock::{Clock, SimClock};
 use engine::disk::faults::PathPattern;
 use engine::disk::sim::SimDisk;
+use engine::remote::SimRemote;
+use engine::replication::ReplicationOptions;
 use engine::rng::{Rng, SeededRng};
 use engine::{Create, Environment, OpenOptions, Store};
 use protocol::public_url::PublicUrl;
@@ -25,6 +27,9 @@ use crate::{Client, fixtures};
 pub const BEGINNING_MS: u64 = 1_769_860_800_000;
 /// Base URL of every generated address.
 pub const PUBLIC_URL: &str = "https://cdn.example.com";
+
+/// Pause between two chunks of a replicated world, in milliseconds.
+const SHIP_INTERVAL_MS: u64 = 10;
 
 /// A service, and the handles of its environment.
 pub struct World {
@@ -45,7 +50,22 @@ impl World {
     /// Creates an empty service with the given configuration.
     pub fn with(seed: u64, config: Config) -> Self {
         let disk = SimDisk::with_seed(seed);
-        Self::on(disk, SimClock::at(BEGINNING_MS), seed, config)
+        Self::on(disk, SimClock::at(BEGINNING_MS), seed, config, None)
+    }
+
+    /// Creates an empty service that replicates to a new simulated remote store.
+    pub fn replicated(seed: u64, config: Config) -> (Self, SimRemote) {
+        let clock = SimClock::at(BEGINNING_MS);
+        let remote = SimRemote::new(Arc::new(SimClock::at(BEGINNING_MS)));
+        let world = Self::on(SimDisk::with_seed(seed), clock, seed, config, Some(remote.clone()));
+        (world, remote)
+    }
+
+    /// Opens a copy of the service with the same remote store, as another process would.
+    pub fn copied_to(&self, remote: &SimRemote) -> Self {
+        let clock = SimClock::at(self.clock.unix_ms());
+        let config = Config::clone(&self.state.config());
+        Self::on(self.disk.fork(), clock, self.seed + 1, config, Some(remote.clone()))
     }
 
     /// Opens the service on an existing disk, as after a restart at the same moment.
@@ -56,10 +76,16 @@ impl World {
     /// Opens the service on an existing disk with another configuration.
     pub fn found_with(&self, disk: SimDisk, config: Config) -> Self {
         let clock = SimClock::at(self.clock.unix_ms());
-        Self::on(disk, clock, self.seed + 1, config)
+        Self::on(disk, clock, self.seed + 1, config, None)
     }
 
-    fn on(disk: SimDisk, clock: SimClock, seed: u64, config: Config) -> Self {
+    fn on(
+        disk: SimDisk,
+        clock: SimClock,
+        seed: u64,
+        config: Config,
+        remote: Option<SimRemote>,
+    ) -> Self {
         let (disk, clock) = (Arc::new(disk), Arc::new(clock));
         let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(seed));
         let surroundings =
@@ -67,6 +93,10 @@ impl World {
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
         options.retention_window_ms = config.undelete_window.as_millis() as u64;
+        options.replication = remote.map(|remote| ReplicationOptions {
+            ship_interval_ms: SHIP_INTERVAL_MS,
+            ..ReplicationOptions::new(Arc::new(remote))
+        });
         let (store, _) = Store::open(surroundings, options).expect("the disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();
@@ -86,7 +116,8 @@ impl World {
         Self::with(seed, config).and_bucket()
     }
 
-    fn and_bucket(self) -> (Self, Client) {
+    /// Adds the account `ann`, her public bucket `photos`, and a client with a key of full access.
+    pub fn and_bucket(self) -> (Self, Client) {
         let world = self;
         world.account("ann");
         world.bucket("ann", "photos", BucketSettings::default());

@@ -60,6 +60,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
                     "it connects to port 443 of each, which must reach {listen}\n"
                 ));
             }
+            if let Some(remote) = config.remote {
+                text.push_str(&format!("the store is replicated to {}\n", remote.url));
+            }
             output::result(&text)
         }
         Command::Show(args) => {

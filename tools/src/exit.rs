@@ -14,7 +14,7 @@ use service::config::ConfigError;
 
 /// Exit codes as shown in every help text.
 pub(crate) const CODES: &str =
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 damage found, 4 store is in use";
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 damage found, 4 store is in use, 5 fenced";
 
 /// Exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(crate) enum Exit {
     Damage,
     /// Store in use by another process that does not respond.
     InUse,
+    /// Another process is the primary of the remote store, or the logs differ.
+    Fenced,
 }
 
 /// Failure of a command.
@@ -54,6 +56,7 @@ impl From<Exit> for ExitCode {
             Exit::WrongUsage => 2,
             Exit::Damage => 3,
             Exit::InUse => 4,
+            Exit::Fenced => 5,
         })
     }
 }

@@ -43,6 +43,8 @@ mod places;
 mod presign;
 mod progress;
 mod reload;
+#[cfg(feature = "remote")]
+mod remote;
 mod rm;
 mod s3_credentials;
 mod scrub;
@@ -127,6 +129,10 @@ enum Command {
     Compact(compact::Args),
     Scrub(scrub::Args),
     Fsck(fsck::Args),
+    /// Manage remote stores, which hold a copy of a store.
+    #[cfg(feature = "remote")]
+    #[command(subcommand)]
+    Remote(remote::Command),
     Openapi(openapi::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -175,6 +181,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Fsck(args) => fsck::run(args),
+        #[cfg(feature = "remote")]
+        Command::Remote(command) => remote::run(command),
         Command::Openapi(args) => openapi::run(args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
@@ -209,7 +217,7 @@ mod tests {
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
         // `apikey s3` is a command of the S3 API.
-        assert_eq!(leaves, 66);
+        assert_eq!(leaves, 66 + usize::from(cfg!(feature = "remote")));
     }
 
     #[test]

@@ -4,15 +4,18 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::clock::{Clock, SystemClock};
+use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::rng::SystemRng;
 use engine::{Create, OpenOptions, Store};
 use listener::accept::Shutdown;
 use protocol::public_url::PublicUrl;
 use server::{ListenError, ServeError, ServeOptions, StartupReport};
+use service::Config;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -56,13 +59,15 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let _entered = runtime.enter();
         let running = sources.running();
         stop_by_signals(stop.clone())
-            .and_then(|()| Reload::begin(settings.clone(), running, config.clone(), stop))
+            .and_then(|()| Reload::begin(settings.clone(), running, config.clone(), stop.clone()))
             .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?
     };
     for warning in settings::warnings(&config, SystemClock::new().unix_ms()) {
         tracing::warn!("{warning}");
     }
+    let replication = replication(&config, runtime.handle())?;
     let options = OpenOptions {
+        replication,
         reserve_bytes: config.reserve_bytes,
         retention_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
         compaction: config.compaction,
@@ -83,12 +88,55 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     runtime.spawn(reload.run());
     runtime.spawn(systemd::notify_stopping(stopped.clone()));
     runtime.spawn(systemd::send_watchdog_keepalives(service.store.clone()));
+    let fenced = Arc::new(OnceLock::new());
+    if service.store.replication_status().is_some() {
+        let (store, fenced) = (service.store.clone(), Arc::clone(&fenced));
+        runtime.spawn(stop_when_fenced(store, stop.clone(), fenced));
+    }
     let started =
         Box::new(move |started: &StartupReport| announce(&data, &announced, &opened, started));
     runtime.block_on(server::serve(service, stopped, started)).map_err(with_hint)?;
     tracing::info!("stopped");
-    Ok(())
+    match fenced.get() {
+        None => Ok(()),
+        Some(why) => Err(Failure::new(exit::Exit::Fenced, format!("fenced: {why}"))),
+    }
 }
+
+/// Connects to the remote store of the configuration, if there is one. Sends nothing yet.
+#[cfg(feature = "remote")]
+fn replication(config: &Config, runtime: &Handle) -> Result<Option<ReplicationOptions>, Failure> {
+    let remote = config.remote.as_ref();
+    remote.map(|remote| crate::remote::replication(remote, runtime.clone())).transpose()
+}
+
+#[cfg(not(feature = "remote"))]
+fn replication(_: &Config, _: &Handle) -> Result<Option<ReplicationOptions>, Failure> {
+    // The configuration is rejected with a remote store.
+    Ok(None)
+}
+
+/// Stops the server when another process is the primary of the remote store: it could serve only the past.
+async fn stop_when_fenced(
+    store: Store,
+    stop: watch::Sender<Shutdown>,
+    fenced: Arc<OnceLock<Arc<str>>>,
+) {
+    loop {
+        tokio::time::sleep(FENCE_POLL).await;
+        let Some(status) = store.replication_status() else { return };
+        if let ReplicationState::Fenced(why) = status.state {
+            tracing::error!(%why, "FENCED: this server is not the primary of the remote store; stopping");
+            let _ = fenced.set(why);
+            let _ = stop.send(Shutdown::Drain);
+            // Dropping the sender would request draining.
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// Interval at which the state of replication is checked.
+const FENCE_POLL: Duration = Duration::from_secs(1);
 
 /// Opens the store, or creates it.
 fn open(data: &Path, options: OpenOptions) -> Result<(Store, Opened), Failure> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use listener::tls::{CertificateError, TlsIdentity};
 use outbound::trust_anchors::TrustAnchors;
 use service::Config;
-use service::config::{ENV_PREFIX, Layer, Sources, StringList, TlsFiles};
+use service::config::{ENV_PREFIX, Layer, RemoteSettings, Sources, StringList, TlsFiles};
 use service::limits::SECRET_FILE_BYTES_MAX;
 
 use crate::exit::Failure;
@@ -69,23 +69,41 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
     config.load_secret_files(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
+    config.remote.as_ref().map_or(Ok(()), check_remote)?;
     Ok(config)
 }
 
+/// Checks the location of the remote store.
+#[cfg(feature = "remote")]
+fn check_remote(remote: &RemoteSettings) -> Result<(), Failure> {
+    crate::remote::configured(remote).map(drop)
+}
+
+#[cfg(not(feature = "remote"))]
+fn check_remote(_: &RemoteSettings) -> Result<(), Failure> {
+    let why = "remote_url: this build has no remote stores: build with `--features remote`";
+    Err(Failure::wrong_usage(why.to_owned()))
+}
+
 /// Returns warnings about a valid configuration.
-#[allow(clippy::disallowed_methods, reason = "the key is no file of the store")]
 pub(crate) fn warnings(config: &Config, now_ms: u64) -> Vec<String> {
-    let (Some(files), Some(identity)) = (&config.tls_files, &config.tls) else { return Vec::new() };
-    let named = |path: &Path, why: &str| format!("{}: {why}", path.display());
     let mut found = Vec::new();
-    if let Some(why) = identity.warning(now_ms) {
-        found.push(named(&files.certificates, &why));
+    if let (Some(files), Some(identity)) = (&config.tls_files, &config.tls) {
+        let named = |why: String| format!("{}: {why}", files.certificates.display());
+        found.extend(identity.warning(now_ms).map(named));
+        found.extend(readable_by_all(&files.key, "key"));
     }
-    let mode = std::fs::metadata(&files.key).map(|key| key.permissions().mode());
-    if mode.is_ok_and(|mode| mode & OPEN_TO_OTHERS != 0) {
-        found.push(named(&files.key, "the key file is world-readable"));
-    }
+    let credentials = config.remote.as_ref().and_then(|remote| remote.credentials_file.as_ref());
+    found.extend(credentials.and_then(|path| readable_by_all(path, "credentials")));
     found
+}
+
+/// Returns a warning if every user can read a secret file.
+#[allow(clippy::disallowed_methods, reason = "secrets are no files of the store")]
+fn readable_by_all(path: &Path, what: &str) -> Option<String> {
+    let mode = std::fs::metadata(path).ok()?.permissions().mode();
+    let is_open = mode & OPEN_TO_OTHERS != 0;
+    is_open.then(|| format!("{}: the {what} file is world-readable", path.display()))
 }
 
 /// Bits of a file's mode.

@@ -13,8 +13,8 @@ use crate::disk::{Disk, DiskFile, LOCK, Lock};
 use crate::error::{Error, Result};
 use crate::format::{
     BACKUP_FILE, BIG_TRAILER_BYTES, BackupFile, FOOTER_TRAILER_BYTES, Malformed, Predecessor,
-    SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass, SegmentHeader, SegmentId, StoreFile,
-    big_folder_number,
+    SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    StoreFile, big_folder_number,
 };
 use crate::index::INDEX_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, read_footer};
@@ -244,7 +244,6 @@ fn ends(file: &dyn DiskFile, length: u64) -> io::Result<(Vec<u8>, Vec<u8>)> {
 
 const _: () = assert!(BIG_TRAILER_BYTES == FOOTER_TRAILER_BYTES);
 
-const STORE_FILE: &str = "STORE";
 const PART_SUFFIX: &str = ".part";
 const OTHER_STORE: &str = "the backup folder contains another store";
 const DIVERGED_STORE: &str = "the backup was opened as a store and modified: use another folder";

@@ -81,6 +81,8 @@ pub struct CommitInfo {
     pub objects: Vec<Object>,
     /// Number of objects that [`Batch::delete`] deleted; those of [`Batch::delete_derived`] do not count.
     pub deleted_count: usize,
+    /// LSN up to which the log is durable with the batch; 0 if it wrote no records.
+    pub(crate) last_lsn: u64,
     /// Whether the index no longer refers to the inputs of a compaction.
     pub(crate) inputs_are_free: bool,
 }

@@ -250,7 +250,8 @@ impl Committer {
             self.context.segments.release(&batch.moved);
         }
         self.context.recent_noncurrent.add(batch.ended);
-        batch.committed
+        let last_lsn = if batch.has_records { self.log.position.lsn } else { 0 };
+        CommitInfo { last_lsn, ..batch.committed }
     }
 
     /// Returns a builder for a group of these batches, and whether those with bodies fit in it.

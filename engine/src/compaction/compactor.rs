@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use super::hole_punching::dead_pages;
 use super::plan::{self, Candidate, CompactionPlan, CompactionRules, CompactionStep};
 use super::rewrite::{Rewrite, Rewritten, tombstones_needed_from};
 use super::throttle::Throttle;
@@ -24,7 +23,7 @@ use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read
 
 /// Compactor of a store.
 pub(crate) struct Compactor {
-    context: CompactorContext,
+    pub(super) context: CompactorContext,
     /// Locked by the running compaction. Segments that could not be compacted, until the store is reopened.
     skipped: Mutex<BTreeSet<SegmentId>>,
     /// Number of requested compactions; a background compaction yields to them.
@@ -128,7 +127,8 @@ impl Compactor {
             // Everything after the checkpoint is replayed by the next open.
             let is_behind = applied.is_some_and(|segment| id < segment)
                 || usage.class == SegmentClass::Compacted;
-            if is_behind && !refused.contains(&id) {
+            let may_be_replaced = self.context.segments.may_be_replaced(id);
+            if is_behind && may_be_replaced && !refused.contains(&id) {
                 candidates.extend(self.candidate(id, usage)?);
             }
         }
@@ -417,38 +417,11 @@ impl Compactor {
         Ok(())
     }
 
-    /// Punches the dead bodies of a step's inputs.
-    fn punch(&self, step: &CompactionStep, report: &mut CompactionReport) -> Result<()> {
-        for input in &step.inputs {
-            let segment = input.segment;
-            let view = self.context.index.view();
-            let Some(usage) = view.segment_usage(segment)? else { continue };
-            let pages = dead_pages(&self.context.segments, &view, segment)?;
-            let all_bytes = pages.iter().map(|pages| pages.end - pages.start).sum::<u64>();
-            let bytes = all_bytes.saturating_sub(usage.punched_bytes);
-            if bytes == 0 {
-                continue;
-            }
-            let punched = self.context.segments.with_exclusive_file(segment, |file| {
-                self.commit(Operation::RecordHolePunch { segment, bytes })?;
-                let path = segment.path(usage.class);
-                let done = pages.into_iter().try_for_each(|pages| file.punch(pages));
-                done.and_then(|()| file.sync_data())
-                    .map_err(|source| Error::io(format!("reclaiming space of {path}"), source))
-            })?;
-            if punched.is_some() {
-                report.punched_bytes += bytes;
-                self.context.metrics.reclaimed_bytes.add(bytes);
-            }
-        }
-        let _ = self.context.health.space().on_disk_full();
-        Ok(())
-    }
-
     /// Commits the durable copies and removes the originals.
     fn replace(&self, inputs: &[SegmentId], rewritten: &Rewritten) -> Result<()> {
         let segments = &self.context.segments;
         let outputs = rewritten.outputs.clone();
+        self.upload(&outputs)?;
         for (output, _) in &outputs {
             segments.add_compacted(*output);
         }
@@ -458,14 +431,30 @@ impl Compactor {
             // After a failed write it is unknown whether the record is on disk: the next open decides.
             let is_refused = matches!(error, Error::Busy | Error::NoSpace | Error::Closed);
             if is_refused && self.context.health.require_writable().is_ok() {
-                for (output, _) in &rewritten.outputs {
-                    segments.retire(*output, SegmentClass::Compacted);
-                }
+                self.abandon(&rewritten.outputs);
             }
             return Err(error);
         }
         let outputs: Vec<SegmentId> = rewritten.outputs.iter().map(|(id, _)| *id).collect();
+        outputs.iter().for_each(|output| segments.end_compaction(*output));
         self.finish(&outputs, inputs)
+    }
+
+    /// Uploads the copies of a compaction to the remote store, if there is one, or removes them.
+    fn upload(&self, outputs: &[(SegmentId, SegmentUsage)]) -> Result<()> {
+        let segments = &self.context.segments;
+        let uploaded = outputs.iter().try_for_each(|(output, _)| {
+            segments.upload_before_commit(*output, SegmentClass::Compacted)
+        });
+        uploaded.inspect_err(|_| self.abandon(outputs))
+    }
+
+    /// Removes the copies of a compaction that is not committed.
+    fn abandon(&self, outputs: &[(SegmentId, SegmentUsage)]) {
+        for (output, _) in outputs {
+            self.context.segments.retire(*output, SegmentClass::Compacted);
+            self.context.segments.end_compaction(*output);
+        }
     }
 
     /// Finishes compactions that were committed and then failed: until then the index refers to the originals,
@@ -570,7 +559,7 @@ impl Compactor {
         commit::checkpoint(index, segments, health, metrics)
     }
 
-    fn commit(&self, operation: Operation) -> Result<CommitInfo> {
+    pub(super) fn commit(&self, operation: Operation) -> Result<CommitInfo> {
         let (answer, outcome) = mpsc::sync_channel(1);
         let answer = Box::new(move |result| {
             let _ = answer.send(result);

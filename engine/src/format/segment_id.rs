@@ -50,6 +50,9 @@ impl SegmentClass {
 }
 
 impl SegmentId {
+    /// Greatest id.
+    pub const MAX: Self = Self(SEGMENT_ID_MAX);
+
     /// Creates a segment id; `None` for zero and above [`SEGMENT_ID_MAX`].
     pub fn new(number: u64) -> Option<Self> {
         (1..=SEGMENT_ID_MAX).contains(&number).then_some(Self(number))

@@ -20,6 +20,8 @@ use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 
+/// File name, in the root of the folder.
+pub const STORE_FILE: &str = "STORE";
 /// Magic number at the start of the file.
 pub const STORE_MAGIC: [u8; 8] = *b"TRUGSTOR";
 /// Size of the file in bytes.

@@ -16,11 +16,11 @@ use super::check_state::{Check, Root};
 use super::finding::{Remedy, Severity};
 use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};
+use crate::format::STORE_FILE;
 use crate::index::INDEX_FILE;
 use crate::limits;
 use crate::name::BucketName;
 use crate::progress::ProgressCallback;
-use crate::recovery::STORE_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER};
 use crate::store::Environment;
 

@@ -21,15 +21,15 @@ use crate::commit::{Batch, Etag, Precondition, PutOptions};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    Origin, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES, STORE_FILE_BYTES, SegmentClass,
-    SegmentHeader, SegmentId, StoreFile,
+    Origin, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES, STORE_FILE, STORE_FILE_BYTES,
+    SegmentClass, SegmentHeader, SegmentId, StoreFile,
 };
 use crate::history::UndeleteRequest;
 use crate::index::Index;
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectName};
 use crate::progress::ProgressCallback;
-use crate::recovery::{Create, STORE_FILE};
+use crate::recovery::Create;
 use crate::segment::seal;
 use crate::store::{Background, Environment, OpenOptions, Store};
 

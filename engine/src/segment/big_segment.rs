@@ -81,6 +81,7 @@ impl BigWriter {
             .sync_data()
             .map_err(|source| Error::io(format!("syncing {}", self.path), source))?;
         self.segments.sync_big_name(self.header.segment)?;
+        self.segments.upload_before_commit(self.header.segment, SegmentClass::Big)?;
         self.finished = true;
         Ok(self.header.segment)
     }
@@ -238,6 +239,7 @@ pub(crate) fn adopt_big(
         let named = if must_move { segments.disk().rename(from, &to) } else { linked };
         named.map_err(|source| Error::io(format!("naming {to}"), source))?;
         segments.sync_big_name(header.segment)?;
+        segments.upload_before_commit(header.segment, SegmentClass::Big)?;
         if !must_move {
             return Ok(());
         }

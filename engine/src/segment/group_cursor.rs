@@ -81,6 +81,11 @@ impl ReadGroup {
         }
     }
 
+    /// Converts the group into its encoded bytes.
+    pub(crate) fn into_bytes(self) -> bytes::Bytes {
+        self.bytes.into()
+    }
+
     /// Returns the encoded group.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes

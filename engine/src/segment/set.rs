@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use quick_cache::sync::Cache;
 
 use super::body_cache::BodyCache;
 use super::open_segment::{OpenSegment, ReadMode, Verification, read_header};
 use super::record_cursor::RecordCursor;
+use super::remote_segments::RemoteSegments;
 use super::reported_corruption::ReportedCorruption;
 use super::retention::RetainedSegments;
 use crate::clock::Clock;
@@ -50,6 +51,8 @@ pub(crate) struct SegmentSet {
     verification: Verification,
     retirement: Mutex<RetirementState>,
     pub(super) retained: RetainedSegments,
+    /// Copies in the remote store, if the store is replicated.
+    remote: OnceLock<Arc<RemoteSegments>>,
 }
 
 /// Number of active holds on names, and segments retired since.
@@ -116,6 +119,7 @@ impl SegmentSet {
             body_cache: BodyCache::default(),
             verification,
             retained: RetainedSegments::new(undelete_window_ms),
+            remote: OnceLock::new(),
         }
     }
 
@@ -132,6 +136,21 @@ impl SegmentSet {
     /// Returns the id of the store.
     pub(crate) fn store(&self) -> uuid::Uuid {
         self.store
+    }
+
+    /// Makes the store replicated: segments are replaced only after they were uploaded. Once, before the first write.
+    pub(crate) fn replicate(&self, remote: Arc<RemoteSegments>) {
+        let _ = self.remote.set(remote);
+    }
+
+    /// Returns whether a log or compacted segment may be replaced by a compaction, or punched.
+    pub(crate) fn may_be_replaced(&self, id: SegmentId) -> bool {
+        self.remote.get().is_none_or(|remote| remote.is_uploaded(id))
+    }
+
+    /// Uploads a new segment to the remote store, if that is required before its record is committed.
+    pub(crate) fn upload_before_commit(&self, id: SegmentId, class: SegmentClass) -> Result<()> {
+        self.remote.get().map_or(Ok(()), |remote| remote.upload_before_commit(id, class))
     }
 
     /// Ensures that no id up to and including this one is assigned.
@@ -187,6 +206,13 @@ impl SegmentSet {
         let synced =
             self.disk.sync_folder(COMPACTED_FOLDER).and_then(|()| self.disk.sync_folder(""));
         synced.map_err(|source| Error::io(format!("syncing {COMPACTED_FOLDER}"), source))
+    }
+
+    /// Registers that the record of a compacted segment is committed, or that the segment was removed.
+    pub(crate) fn end_compaction(&self, id: SegmentId) {
+        if let Some(remote) = self.remote.get() {
+            remote.end_compaction(id);
+        }
     }
 
     /// Registers a compacted segment, which contains records from now on.

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::replication::{Replication, ReplicationStep};
 use crate::scrub::Scrubber;
 use crate::segment::SegmentSet;
 
@@ -36,6 +37,7 @@ pub(super) struct ThreadContext {
     pub(super) metrics: Arc<Metrics>,
     pub(super) needs_index_verify: bool,
     pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
+    pub(super) replication: Option<Arc<Replication>>,
     pub(super) compaction: Option<CompactionThreadContext>,
 }
 
@@ -88,6 +90,12 @@ impl Threads {
         if let Some(compaction) = work.compaction {
             let closing = Arc::clone(&closing);
             running.push(spawn("trug-compact", move || compaction.run(&closing))?);
+        }
+        if let Some(replication) = work.replication {
+            let (shipping, stopped) = (Arc::clone(&replication), Arc::clone(&closing));
+            running.push(spawn("trug-ship", move || run_shipping(&shipping, &stopped))?);
+            let stopped = Arc::clone(&closing);
+            running.push(spawn("trug-upload", move || run_upkeep(&replication, &stopped))?);
         }
         running.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
@@ -142,6 +150,37 @@ fn run_scrubber(scrubber: &Mutex<Scrubber>, closing: &ShutdownSignal) {
     }
 }
 
+fn run_shipping(replication: &Replication, closing: &ShutdownSignal) {
+    let mut retry_ms = 0;
+    let pause = |time: Duration| closing.wait_timeout(time);
+    loop {
+        let is_ending = match replication.ship_published() {
+            Ok(()) => {
+                retry_ms = 0;
+                replication.wait_to_ship(&pause)
+            }
+            Err(_) => {
+                retry_ms = (2 * retry_ms).clamp(RETRY_MS_MIN, limits::REMOTE_RETRY_MS_MAX);
+                pause(Duration::from_millis(retry_ms))
+            }
+        };
+        if is_ending {
+            return;
+        }
+    }
+}
+
+fn run_upkeep(replication: &Replication, closing: &ShutdownSignal) {
+    let mut pause = Duration::ZERO;
+    while !closing.wait_timeout(pause) {
+        pause = match replication.step_upkeep() {
+            Ok(ReplicationStep::Worked) => Duration::ZERO,
+            Ok(ReplicationStep::Idle) => UPKEEP_POLL,
+            Err(_) => Duration::from_millis(limits::REMOTE_RETRY_MS_MAX),
+        };
+    }
+}
+
 impl CompactionThreadContext {
     /// Checks periodically for something to compact, and compacts it.
     fn run(self, closing: &Arc<ShutdownSignal>) {
@@ -169,6 +208,11 @@ impl CompactionThreadContext {
         }
     }
 }
+
+/// First pause after a failed call to the remote store, in milliseconds.
+const RETRY_MS_MIN: u64 = 100;
+/// Interval at which uploads and manifests are checked.
+const UPKEEP_POLL: Duration = Duration::from_millis(500);
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let spawned = Builder::new().name(name.to_owned()).spawn(run);

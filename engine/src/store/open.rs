@@ -17,6 +17,9 @@ use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::replication::{
+    Replication, ReplicationContext, ReplicationOptions, protect_unreplicated,
+};
 use crate::rng::{Rng, SystemRng};
 use crate::scrub::{ScrubContext, ScrubOptions, Scrubber};
 use crate::segment::Verification;
@@ -52,6 +55,9 @@ pub struct OpenOptions {
     pub scrub: Option<ScrubOptions>,
     /// Whether reads verify what they return.
     pub verification: Verification,
+    /// Replication to a remote store. `None`: none; the segments of a store that was replicated before are then
+    /// neither compacted nor punched, see [`replication::detach`](crate::replication::detach).
+    pub replication: Option<ReplicationOptions>,
 }
 
 /// Execution of background work.
@@ -94,6 +100,7 @@ impl OpenOptions {
             background: Background::Threads,
             scrub: None,
             verification: Verification::default(),
+            replication: None,
         }
     }
 
@@ -174,6 +181,25 @@ impl Store {
             space.set_reclaimer(move |bytes| segments.release_bytes(bytes));
         }
         let health = Arc::new(HealthState::new(Arc::clone(&space)));
+        let replication = match options.replication.clone() {
+            None => {
+                protect_unreplicated(&disk, &segments)?;
+                None
+            }
+            Some(replication) => {
+                let context = ReplicationContext {
+                    disk,
+                    segments: Arc::clone(&segments),
+                    index: Arc::clone(&index),
+                    health: Arc::clone(&health),
+                    clock: Arc::clone(&clock),
+                    rng,
+                    store: recovered.store,
+                    position: recovered.position,
+                };
+                Some(Replication::new(context, replication)?)
+            }
+        };
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
         for (header, end) in segments.take_unsealed() {
             rollover.close_segment(header, end);
@@ -231,6 +257,7 @@ impl Store {
                 metrics: Arc::clone(&metrics),
                 needs_index_verify: recovered.needs_index_verify,
                 scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
+                replication: replication.clone(),
                 compaction: options.compaction.map(|by_itself| CompactionThreadContext {
                     compactor: Arc::clone(&compactor),
                     load: Arc::clone(&load),
@@ -266,6 +293,7 @@ impl Store {
             opened_ms,
             scrubbed,
             scrubber,
+            replication,
             threads,
             lock: Mutex::new(Some(lock)),
         }));

@@ -29,6 +29,7 @@ const ADVICE = {
   rate_limited: "Wait a moment and try again.",
   overloaded: "Try again in a moment.",
   read_only: "The server is read-only right now. Contact your operator.",
+  remote_unavailable: "The remote store does not answer. Try again in a moment.",
   damaged: "Restore an older version or a backup.",
   undecodable: "The image can't be decoded. Download the original.",
   cancelled: "Search took too long. Search inside a folder or use a longer query.",

@@ -8,7 +8,7 @@ import { jobList } from "./jobs.mjs";
 import { complain, note } from "./live.mjs";
 import { storage } from "./manage.mjs";
 import { badge, button, command, facts, glances, page, panel, part, table, when } from "./parts.mjs";
-import { bytes, count, number } from "./text.mjs";
+import { bytes, count, duration, number } from "./text.mjs";
 
 /** Segment types, in words. @type {Record<string, string>} */
 const KINDS = { log: "Log segments", compacted: "Compacted segments", big: "Large objects" };
@@ -16,6 +16,8 @@ const KINDS = { log: "Log segments", compacted: "Compacted segments", big: "Larg
 const LEGEND = { live: "In use", dead: "Reclaimable", other: "Other files", free: "Free" };
 /** Kinds of maintenance jobs. */
 const KINDS_OF_WORK = ["compact", "scrub"];
+/** Prices of a million requests to a remote store, in USD. @type {Record<string, number>} */
+const REQUEST_PRICES = { create: 5, upload: 5, list: 5, read: 0.4 };
 /** Age after which a backup or a full verification is marked as old. */
 const OLD_MS = 8 * 86_400_000;
 
@@ -72,6 +74,7 @@ export function view() {
           ["Last full verification", age(report.verifiedSince, "Not completed yet")],
           ["Last backup", report.lastBackup ? [age(report.lastBackup.at, ""), ` to `, make("code", null, report.lastBackup.to), report.lastBackup.damageCount > 0 && badge(`${number(report.lastBackup.damageCount)} damaged`, "bad")] : badge("Never", "warn")],
         ])),
+      report.remote && remote(report.remote),
       under,
       panel("Reclaim space", {
         about: gain === 0 ? "Nothing to reclaim" : `${bytes(gain)} reclaimable${compaction.segments > 0 ? `, by copying ${bytes(compaction.wouldCopy)} out of ${count(compaction.segments, "segment")}` : ""}.`,
@@ -102,6 +105,28 @@ export function view() {
   };
   it.element.append(state.element);
   return it;
+}
+
+/** Replication to the remote store. @param {any} it */
+function remote(it) {
+  const [word, kind, what] = /** @type {[string, "good" | "warn" | "bad", string]} */ ({
+    connecting: ["Connecting", "warn", "Not reached yet."], primary: ["Primary", "good", it.complete ? "" : "Earlier data is still being uploaded: no restore yet."],
+    fenced: ["Fenced", "bad", "Nothing is uploaded. Another server is the primary."],
+  }[/** @type {"primary"} */ (it.state)]);
+  const sum = (/** @type {(row: any) => number} */ of) => it.requests.reduce((/** @type {number} */ all, /** @type {any} */ row) => all + of(row), 0);
+  const [all, failed] = [sum((row) => row.succeeded + row.failed), sum((row) => row.failed)];
+  const cost = sum((row) => (row.succeeded + row.failed) * (REQUEST_PRICES[row.call] ?? 0)) / 1e6;
+  return panel("Remote store", { about: it.ack === "remote" ? "Writes are acknowledged when the remote store has them." : "Writes are copied there continuously." },
+    glances([
+      ["Lag", it.lagSeconds > 0 ? duration(it.lagSeconds) : "None", "Oldest write that is not there"], ["Not uploaded", bytes(it.unshippedBytes), it.waitingSegments > 0 ? count(it.waitingSegments, "waiting segment") : "Log data"],
+      ["Requests", number(all), failed > 0 ? `${number(failed)} failed` : "Since the server started"], ["Cost of requests", `$${cost.toFixed(2)}`, "At list prices of S3"],
+    ]),
+    facts([
+      ["Location", make("code", null, it.url ?? "–")], ["State", [badge(word, kind), what && make("small", null, ` ${what}`)]],
+      ...(it.error ? /** @type {[string, any][]} */ ([["Last error", it.error]]) : []),
+      ...(it.createsAtomically === false ? /** @type {[string, any][]} */ ([["Creation", [badge("Not atomic", "bad"), make("small", null, " Two primaries are not detected.")]]]) : []),
+      ["Position", `Epoch ${number(it.epoch)}, chunk ${number(it.chunk)}`], ["Last restore point", when(it.lastManifestAt, "None since the server started")],
+    ]));
 }
 
 /** @param {number} live @param {number} dead */

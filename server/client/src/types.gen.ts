@@ -62,7 +62,7 @@ export interface Schemas {
     /** Human-readable message. */
     message: string;
     /** Machine-readable error code. */
-    code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_ended" | "link_expired" | "link_full" | "link_locked" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password" | "zip_too_large";
+    code: "account_not_found" | "account_suspended" | "already_exists" | "api_key_not_found" | "bad_form" | "bad_header" | "bad_json" | "bad_parameter" | "bad_path" | "bad_request" | "bucket_not_empty" | "bucket_not_found" | "cancelled" | "checksum_mismatch" | "conflict" | "cross_site" | "damaged" | "file_not_found" | "file_too_large" | "forbidden" | "head_too_large" | "incomplete_body" | "internal" | "invalid_api_key" | "job_ended" | "job_not_found" | "last_owner" | "link_ended" | "link_expired" | "link_full" | "link_locked" | "link_not_found" | "log_too_large" | "method_not_allowed" | "missing_api_key" | "no_file" | "no_space" | "not_found" | "not_ready" | "organisation_not_empty" | "organisation_not_found" | "overloaded" | "plan_required" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "rate_limited" | "read_only" | "remote_unavailable" | "request_timeout" | "session_ended" | "session_not_found" | "set_up_done" | "shutting_down" | "tls_required" | "token_expired" | "token_in_use" | "token_not_found" | "token_revoked" | "token_used" | "too_large" | "too_many_files" | "too_many_jobs" | "too_many_uploads" | "tus_version" | "type_not_allowed" | "undecodable" | "unsupported_media_type" | "upload_expired" | "upload_locked" | "upload_not_found" | "uri_too_long" | "version_not_found" | "webhook_not_found" | "wrong_host" | "wrong_metrics_token" | "wrong_offset" | "wrong_password" | "zip_too_large";
     /** HTTP status code. */
     status: number;
     /** Request id, as in `X-Request-Id` and in the server log. */
@@ -882,6 +882,44 @@ export interface Schemas {
     success: boolean;
     uploads: Array<Schemas["RecentUploadView"]>;
   };
+  /** When a write is acknowledged. */
+  RemoteAckView: "local" | "remote";
+  /** Requests to the remote store. */
+  RemoteRequestsView: {
+    /** `create`, `upload`, `read`, `list` or `remove`. */
+    call: string;
+    succeeded: number;
+    failed: number;
+  };
+  /** State of replication. */
+  ReplicationStateView: "connecting" | "primary" | "fenced";
+  /** Replication to the remote store. */
+  ReplicationView: {
+    /** URL of the remote store, as configured; `null` if unknown. */
+    url: string | null;
+    state: Schemas["ReplicationStateView"];
+    /** Reason for the state `fenced`, otherwise error of the last request; `null` if it succeeded. */
+    error: string | null;
+    ack: Schemas["RemoteAckView"];
+    /** Epoch of this process; 0 if it is not the primary. */
+    epoch: number;
+    /** Number of the last chunk. */
+    chunk: number;
+    /** Log bytes that are not in the remote store; a lower bound. */
+    unshippedBytes: number;
+    /** Age in seconds of the oldest write that is not in the remote store. */
+    lagSeconds: number;
+    /** Whether the data from before replication began is in the remote store. Until then nothing can be restored. */
+    complete: boolean;
+    /** Number of segments that wait for their upload. */
+    waitingSegments: number;
+    /** Time of the last manifest; `null` if there is none. */
+    lastManifestAt: string | null;
+    /** Whether the remote store creates objects atomically, so that two primaries are detected; `null` until observed. */
+    createsAtomically: boolean | null;
+    /** Requests since the server was started, by call. */
+    requests: Array<Schemas["RemoteRequestsView"]>;
+  };
   /** Deleted large files in the undelete window. */
   RetainedView: {
     files: number;
@@ -986,6 +1024,7 @@ export interface Schemas {
     /** Server version. */
     version: string;
     dataFolder: string | null;
+    remote: Schemas["ReplicationView"] | null;
   };
   StorageSegmentView: {
     id: number;

@@ -1,9 +1,10 @@
-//! HTTP client for URLs that users or the operator supply: webhooks, imports, ACME and span export.
+//! HTTP client for URLs that users or the operator supply: webhooks, imports, ACME, span export and remote stores.
 //!
 //! ```text
 //! lib               POST with reuse of connections
 //! fetch             download with redirects
 //! single_request    one request with its whole response
+//! pooled            client of the operator's own endpoints, with a connection pool
 //! connect           connection to a validated address
 //! trust_anchors     certification authorities
 //! limits            time-outs and sizes
@@ -22,6 +23,7 @@
 mod connect;
 mod fetch;
 pub mod limits;
+pub mod pooled;
 mod single_request;
 pub mod trust_anchors;
 

@@ -15,3 +15,7 @@ pub const ADDRESSES_PER_HOST_MAX: usize = 4;
 pub const REDIRECTS_MAX: usize = 5;
 /// Time-out of a response head, per URL including redirects.
 pub const RESPONSE_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time-out of a connection of the pooled client, with its TLS handshake.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which the pooled client closes an idle connection. Load balancers of object stores close it after 60 s.
+pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -194,6 +194,12 @@ impl From<engine::Error> for ApiError {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "read_only", "The store is read-only")
             }
             engine::Error::Busy => Self::overloaded(1),
+            engine::Error::RemoteUnavailable(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "remote_unavailable",
+                "The remote store did not confirm the write; it may have been stored: retry later",
+            )
+            .with_header(header::RETRY_AFTER, "5"),
             engine::Error::Closed => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "shutting_down",
@@ -423,6 +429,7 @@ mod tests {
             (engine::Error::NoSpace, 507, "no_space"),
             (read_only, 503, "read_only"),
             (engine::Error::Busy, 503, "overloaded"),
+            (engine::Error::RemoteUnavailable("/var/lib/x".into()), 503, "remote_unavailable"),
             (engine::Error::Closed, 503, "shutting_down"),
             (engine::Error::TooLarge("batch"), 413, "too_large"),
             (engine::Error::NotAStore("/var/lib/x".into()), 500, "internal"),

@@ -4,6 +4,7 @@
 //! settings   every setting, declared once
 //! acme       settings of certificates that the server obtains itself
 //! otlp       settings of traces
+//! remote     settings of the remote store
 //! kind       value types: parsing and formatting
 //! sources    where values come from, and their precedence
 //! secret     values that are used and never shown
@@ -15,6 +16,7 @@
 mod acme;
 mod kind;
 mod otlp;
+mod remote;
 mod secret;
 mod settings;
 mod sources;
@@ -45,6 +47,7 @@ use self::secret::SecretSetting;
 use crate::limits;
 
 pub use self::kind::StringList;
+pub use self::remote::{RemoteCredentials, RemoteSettings};
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
 pub use self::sources::{ActiveConfig, ENV_PREFIX, EffectiveSetting, Reloaded, Sources};
@@ -134,6 +137,8 @@ pub struct Config {
     pub webhook_roots: TrustAnchors,
     /// Export of request traces. `None`: disabled.
     pub otlp: Option<OtlpSettings>,
+    /// Remote store. `None`: disabled.
+    pub remote: Option<RemoteSettings>,
 }
 
 /// Files of the certificates and their key.
@@ -266,6 +271,17 @@ impl Config {
                 layer.otlp_sample_ratio,
                 layer.otlp_service_name,
             )?,
+            remote: remote::RawRemoteSettings {
+                url: layer.remote_url,
+                endpoint: layer.remote_endpoint,
+                region: layer.remote_region,
+                credentials_file: layer.remote_credentials_file,
+                ack: layer.remote_ack,
+                ship_ms: layer.remote_ship_ms,
+                lease_seconds: layer.remote_lease_seconds,
+                retention_days: layer.remote_retention_days,
+            }
+            .checked()?,
         };
         config.hidden().iter().try_for_each(SecretSetting::check)?;
         Ok(config)
@@ -276,7 +292,8 @@ impl Config {
         &mut self,
         read: &dyn Fn(&Path) -> io::Result<String>,
     ) -> Result<(), ConfigError> {
-        self.hidden().into_iter().try_for_each(|hidden| hidden.load(read))
+        self.hidden().into_iter().try_for_each(|hidden| hidden.load(read))?;
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.load(read))
     }
 
     /// Returns every setting that is a secret.

@@ -4,6 +4,7 @@
 //! without a source is our own choice. Sizes are in bytes. A configurable limit has its default here and a field in the
 //! configuration. Non-goals: limits of names and objects, which the engine defines.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
@@ -89,6 +90,10 @@ pub const DRAIN_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Default minimum retention of deleted or replaced large files, unless space runs short: long enough to notice a
 /// mistake, and short enough that an operator who deletes to free space sees the effect on the same day.
 pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);
+/// Configurable pauses between two chunks that are shipped to the remote store, in milliseconds.
+pub const REMOTE_SHIP_MS: RangeInclusive<u64> = 10..=60_000;
+/// Configurable leases of the remote store, in seconds, besides 0.
+pub const REMOTE_LEASE_SECONDS: RangeInclusive<u16> = 5..=3_600;
 /// Maximum configurable undelete window.
 pub const UNDELETE_WINDOW_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 

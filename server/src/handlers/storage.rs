@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::server_settings::VERSION;
 use super::with_catalog;
-use crate::management::{StorageView, storage};
+use crate::management::{ReplicationView, StorageView, storage};
 
 /// Disk usage, segments, corruption, and estimated effect of a compaction.
 #[derive(Serialize, ToSchema)]
@@ -20,6 +20,9 @@ pub struct StorageReply {
     version: &'static str,
     #[schema(required)]
     data_folder: Option<String>,
+    /// Replication to the remote store; `null` without one.
+    #[schema(required)]
+    remote: Option<ReplicationView>,
     #[serde(flatten)]
     storage: StorageView,
 }
@@ -40,5 +43,9 @@ pub async fn show(
     let store = app.store.clone();
     let storage = with_catalog(&app, move |catalog| storage(&store, catalog)).await?;
     let data_folder = app.data_folder.get().map(|folder| folder.display().to_string());
-    Ok(Success(StorageReply { version: VERSION, data_folder, storage }))
+    let remote = app.store.replication_status().map(|status| {
+        let url = app.config().remote.as_ref().map(|remote| remote.url.clone());
+        ReplicationView::of(&status, url)
+    });
+    Ok(Success(StorageReply { version: VERSION, data_folder, remote, storage }))
 }

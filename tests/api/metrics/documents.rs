@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tests::OpenMetrics;
 
-use super::{config, listening, scrape};
+use super::{replicated, scrape};
 
 const MANUAL: &str = include_str!("../../../tools/OPERATING.md");
 const DASHBOARD: &str = include_str!("../../../tools/deploy/grafana-dashboard.json");
@@ -34,7 +34,7 @@ fn table(metrics: &OpenMetrics) -> String {
 
 #[tokio::test]
 async fn metrics_are_all_documented_in_the_manual() {
-    let (_world, _client, server) = listening(config(&[])).await;
+    let (_world, _remote, server) = replicated().await;
     let (metrics, _) = scrape(&server).await;
     let expected = table(&metrics);
     let start = MANUAL.find("| series | kind |").expect("the manual has the table");
@@ -126,7 +126,7 @@ fn promql_selectors_are_parsed() {
 
 #[tokio::test]
 async fn grafana_dashboard_covers_all_metrics() {
-    let (_world, _client, server) = listening(config(&[])).await;
+    let (_world, _remote, server) = replicated().await;
     let (metrics, _) = scrape(&server).await;
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("the dashboard is JSON");
     let panels = dashboard["panels"].as_array().expect("it has panels");
@@ -179,7 +179,7 @@ fn alerts() -> BTreeMap<String, BTreeMap<String, String>> {
 
 #[tokio::test]
 async fn alerts_use_existing_metrics_and_link_to_the_manual() {
-    let (_world, _client, server) = listening(config(&[])).await;
+    let (_world, _remote, server) = replicated().await;
     let (metrics, _) = scrape(&server).await;
     let alerts = alerts();
     assert_eq!(alerts.len(), ALERTS.matches("- alert:").count());

@@ -58,6 +58,7 @@ const CODES: &[&str] = &[
     "range_not_satisfiable",
     "rate_limited",
     "read_only",
+    "remote_unavailable",
     "request_timeout",
     "session_ended",
     "session_not_found",

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use engine::replication::RemoteAck;
 use usage::spans::Ratio;
 
 use super::kind::{SettingValue, StringList};
@@ -253,4 +254,26 @@ settings! {
     undelete_window_seconds: u64 = Value(limits::UNDELETE_WINDOW.as_secs()),
     /// Free space in bytes that uploads may not use. 0: no reserve.
     reserve_bytes: u64 = Description("576 MiB or 1 % of the disk, whichever is more"),
+    /// Remote store that the store is replicated to: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
+    /// `az://CONTAINER/PREFIX` or `file:///FOLDER`. Requires the `remote` build feature.
+    remote_url: String = Description("none"),
+    /// URL of the service of the remote store, `http` or `https`, for other services than those of the provider, such
+    /// as `https://rgw.example.com`.
+    remote_endpoint: String = Description("none"),
+    /// Region of an S3 remote store.
+    remote_region: String = Description("`us-east-1`"),
+    /// File with the credentials of the remote store: access key and secret key (S3) or account and key (Azure), a line
+    /// each; the JSON of a service account (Google Cloud). It should be readable by the server only.
+    remote_credentials_file: PathBuf = Description("the role or environment of the machine"),
+    /// When a write is acknowledged: `local`, when it is durable in the data folder; `remote`, when the remote store
+    /// has it too.
+    remote_ack: RemoteAck = Value(RemoteAck::Local),
+    /// Pause in milliseconds, 10 to 60000, between two chunks that are shipped to the remote store: about the writes
+    /// that are lost with the machine. Not used with `remote_ack = "remote"`, which ships at once.
+    remote_ship_ms: u64 = Value(engine::limits::SHIP_INTERVAL_MS),
+    /// Time in seconds, 5 to 3600, without contact to the remote store after which writes are rejected, so that another
+    /// server can take over. 0: they are not.
+    remote_lease_seconds: u64 = Value(0),
+    /// Time in days, 1 to 3650, for which the remote store can restore earlier states.
+    remote_retention_days: u64 = Value(engine::limits::REMOTE_RETENTION_MS / 86_400_000),
 }

@@ -1,0 +1,45 @@
+//! Restore to, and end of replication of, a folder of the local file system.
+
+use std::io;
+use std::path::Path;
+
+use super::mark::detach;
+use super::restore::{RestoreReport, restore};
+use crate::disk::{Disk, Lock, RealDisk};
+use crate::error::{Error, Result};
+use crate::progress::ProgressCallback;
+use crate::remote::RemoteStore;
+
+/// Restores a store like [`restore`] into a folder, which is created if it does not exist.
+///
+/// Fails with [`Error::InUse`] if another process has a store open there.
+pub fn restore_folder(
+    remote: &dyn RemoteStore,
+    path: &Path,
+    at_ms: Option<u64>,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<RestoreReport> {
+    let disk = RealDisk::open(path).map_err(|source| opening(path, source))?;
+    let _lock = lock(&disk)?;
+    restore(remote, &disk, at_ms, watch)
+}
+
+/// Ends replication like [`detach`] in a folder.
+///
+/// Fails with [`Error::InUse`] if another process has the store open.
+pub fn detach_folder(path: &Path) -> Result<()> {
+    let disk = RealDisk::open_existing(path).map_err(|source| opening(path, source))?;
+    let _lock = lock(&disk)?;
+    detach(&disk)
+}
+
+fn lock(disk: &RealDisk) -> Result<Box<dyn Lock>> {
+    disk.lock().map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
+        _ => Error::io("locking the folder", source),
+    })
+}
+
+fn opening(path: &Path, source: io::Error) -> Error {
+    Error::io(format!("opening {}", path.display()), source)
+}

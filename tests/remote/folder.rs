@@ -1,0 +1,55 @@
+//! Remote store in a folder.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::remote::{Created, Part, RemoteStore};
+use outbound::trust_anchors::TrustAnchors;
+use remote::RemoteLocation;
+
+use crate::endpoint::connect;
+use crate::promises;
+
+fn connect_folder(folder: &Path) -> Arc<dyn RemoteStore> {
+    connect(&RemoteLocation::parse(&format!("file://{}", folder.display())).unwrap())
+}
+
+#[test]
+fn folder_keeps_the_promises_of_a_remote_store() {
+    let folder = tempfile::tempdir().unwrap();
+    promises::check_all(&connect_folder(folder.path()));
+}
+
+#[test]
+fn folder_of_another_process_has_the_same_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = [connect_folder(folder.path()), connect_folder(folder.path())];
+    promises::check_races(&stores, 40, &[1, 2_000, 70_000, 5 << 20]);
+}
+
+#[test]
+fn folder_listing_ignores_partial_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let remote = connect_folder(folder.path());
+    assert_eq!(remote.create("log/1", &["one".into()]).unwrap(), Created::New);
+    // An interrupted creation leaves its file under a name of this form.
+    fs::write(folder.path().join("log/2#1"), "tw").unwrap();
+    let names: Vec<_> =
+        remote.list("", None, 9).unwrap().into_iter().map(|object| object.name).collect();
+    assert_eq!(names, ["log/1"]);
+    assert_eq!(remote.create("log/2", &["two".into()]).unwrap(), Created::New);
+    assert_eq!(remote.read("log/2", Part::Whole).unwrap().unwrap().bytes, "two");
+}
+
+#[test]
+fn missing_folder_is_an_error_and_is_not_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("unmounted");
+    let location = RemoteLocation::parse(&format!("file://{}", missing.display())).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let refused =
+        remote::connect(&location, &TrustAnchors::default(), runtime.handle().clone()).err();
+    assert!(refused.unwrap().to_string().contains("the folder must exist"));
+    assert!(!missing.exists());
+}

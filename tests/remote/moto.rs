@@ -1,0 +1,19 @@
+//! Remote store in moto.
+
+use tests::moto::Moto;
+
+use crate::endpoint::{connect_to, create_bucket};
+use crate::promises;
+
+const KEYS: [&str; 2] = ["AKID", "secret"];
+
+#[test]
+#[ignore = "needs moto from PyPI"]
+fn moto_keeps_the_promises_of_a_remote_store() {
+    let moto = Moto::start();
+    create_bucket(moto.socket(), KEYS);
+    let remote = connect_to("s3://pics/a/b.c", moto.address(), &KEYS.join("\n"));
+    promises::check_all(&remote);
+    // Concurrent creations of megabytes are errors of moto, status 500.
+    promises::check_races(&[remote], 40, &[2_000]);
+}

@@ -1,0 +1,169 @@
+//! Fencing: of two processes with one store, one is the primary, and the other one finds out before it acknowledges.
+
+use std::io;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use engine::remote::SimRemote;
+use engine::remote::{Created, Part, ReadPiece, RemoteBytes, RemoteObject, RemoteStore};
+use engine::replication::{ReplicationOptions, ReplicationState};
+use engine::{Batch, Store};
+use tests::store::{fact, idle, name, put, read};
+
+use super::worlds::{RemoteWorld, fill, settle, ship, shown};
+
+#[test]
+fn clone_of_the_folder_fences_the_first_process() {
+    let world = RemoteWorld::acknowledging_remotely(1);
+    let first = world.open();
+    put(&first, &name("before"), b"both have it").unwrap_err();
+    ship(&first).unwrap();
+    idle(&first);
+    settle(&first).unwrap();
+    let clone = world.machine(world.world.disk.fork(), 5);
+    let second = clone.open();
+
+    // The first process still writes to its own disk, and must not acknowledge.
+    let (answer, outcome) = channel();
+    let batch = Batch::new().put_fact(fact("token/1"), "used twice".into());
+    first.submit(batch, move |result| drop(answer.send(result)));
+    idle(&first);
+    let fenced = first.step_ship().unwrap_err();
+    assert!(fenced.to_string().contains("no longer the primary"), "{fenced}");
+    assert!(outcome.try_recv().unwrap().is_err());
+    let state = first.replication_status().unwrap().state;
+    assert!(matches!(state, ReplicationState::Fenced(_)), "{state:?}");
+    put(&first, &name("later"), b"rejected").unwrap_err();
+
+    second.commit(Batch::new().put_fact(fact("token/1"), "used once".into())).unwrap();
+    settle(&second).unwrap();
+    assert_eq!(world.restored(), shown(&second));
+    assert_eq!(world.restored().facts[&fact("token/1")], Bytes::from("used once"));
+}
+
+#[test]
+fn folder_with_an_older_state_is_rejected() {
+    let world = RemoteWorld::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    settle(&store).unwrap();
+    let old = world.world.disk.fork();
+    fill(&store, 2);
+    ship(&store).unwrap();
+    let expected = shown(&store);
+    let stale = world.machine(old, 5);
+    let opened = stale.world.open();
+    let rejected = opened.step_ship().unwrap_err();
+    assert!(rejected.to_string().contains("trug remote restore"), "{rejected}");
+    put(&opened, &name("any"), b"rejected").unwrap_err();
+    assert!(read(&opened, &name("small/1")).unwrap().is_some(), "reads are not affected");
+    assert_eq!(world.restored(), expected);
+}
+
+#[test]
+fn fenced_process_removes_nothing() {
+    let world = RemoteWorld::new(1);
+    let first = world.open();
+    fill(&first, 1);
+    settle(&first).unwrap();
+    let second = world.machine(world.world.disk.fork(), 5).open();
+    fill(&second, 2);
+    settle(&second).unwrap();
+    let before = world.remote.names();
+    world.world.clock.advance(30 * 24 * 3_600_000);
+    // The first process does not know yet that it was fenced.
+    while first.step_replication_upkeep().is_ok_and(|step| step == WORKED) {}
+    assert_eq!(world.remote.names(), before);
+    assert_eq!(world.restored(), shown(&second));
+}
+
+#[test]
+fn fence_that_arrives_late_has_no_effect() {
+    let world = RemoteWorld::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    settle(&store).unwrap();
+    let chunk = store.replication_status().unwrap().chunk;
+    let fence = world.remote.object(&format!("log/{:020}", 1)).unwrap();
+    let next = format!("log/{:020}", chunk + 1);
+    fill(&store, 2);
+    ship(&store).unwrap();
+    assert_eq!(world.remote.create(&next, &[fence]).unwrap(), Created::Exists);
+    assert_eq!(world.restored(), shown(&store));
+}
+
+/// Remote store that runs something before the next creation of a chunk: a process that stalls there.
+struct Stalling {
+    inner: SimRemote,
+    before_create: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl RemoteStore for Stalling {
+    fn create(&self, name: &str, pieces: &[Bytes]) -> io::Result<Created> {
+        let stalled = name.starts_with("log/").then(|| self.before_create.lock().unwrap().take());
+        if let Some(Some(others_proceed)) = stalled {
+            others_proceed();
+        }
+        self.inner.create(name, pieces)
+    }
+
+    fn upload(&self, name: &str, bytes: u64, read: &mut ReadPiece<'_>) -> io::Result<()> {
+        self.inner.upload(name, bytes, read)
+    }
+
+    fn read(&self, name: &str, part: Part) -> io::Result<Option<RemoteBytes>> {
+        self.inner.read(name, part)
+    }
+
+    fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> io::Result<Vec<RemoteObject>> {
+        self.inner.list(prefix, after, limit)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+}
+
+#[test]
+fn fence_in_the_collected_past_does_not_make_a_primary() {
+    let world = RemoteWorld::new(1);
+    let first = world.open();
+    fill(&first, 1);
+    settle(&first).unwrap();
+    let fence = format!("log/{:020}", first.replication_status().unwrap().chunk + 1);
+    let candidate = world.machine(world.world.disk.fork(), 5);
+    let (clock, remote) = (Arc::clone(&world.world.clock), world.remote.clone());
+    let writer = first.clone();
+    let proceed = move || {
+        for round in 2..5 {
+            fill(&writer, round);
+            settle(&writer).unwrap();
+            clock.advance(2 * 3_600_000);
+            fill(&writer, round + 10);
+            settle(&writer).unwrap();
+        }
+        assert_eq!(remote.object(&fence), None, "its number was collected");
+    };
+    let stalling = Stalling {
+        inner: world.remote.clone(),
+        before_create: Mutex::new(Some(Box::new(proceed))),
+    };
+    let mut options = candidate.world.options.clone();
+    let mut replication = ReplicationOptions::new(Arc::new(stalling));
+    replication.probe = false;
+    options.replication = Some(replication);
+    let (second, _) = Store::open(candidate.world.environment(), options).unwrap();
+    let rejected = second.step_ship().unwrap_err();
+    assert!(rejected.to_string().contains("writes that this folder does not have"), "{rejected}");
+    put(&first, &name("after"), b"it is still the primary").unwrap();
+    ship(&first).unwrap();
+    assert_eq!(world.restored(), shown(&first));
+}
+
+const WORKED: engine::replication::ReplicationStep = engine::replication::ReplicationStep::Worked;
