@@ -1,17 +1,15 @@
 //! Fencing: of two processes with one store, one is the primary, and the other one finds out before it acknowledges.
 
-use std::io;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use engine::remote::SimRemote;
-use engine::remote::{Created, Part, ReadPiece, RemoteBytes, RemoteObject, RemoteStore};
+use engine::remote::{Created, RemoteCall, RemoteStore};
 use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::{Batch, Store};
 use tests::store::{fact, idle, name, put, read};
 
-use super::worlds::{RemoteWorld, fill, settle, ship, shown};
+use super::worlds::{RemoteWorld, Stalling, fill, settle, ship, shown};
 
 #[test]
 fn clone_of_the_folder_fences_the_first_process() {
@@ -93,43 +91,6 @@ fn fence_that_arrives_late_has_no_effect() {
     assert_eq!(world.restored(), shown(&store));
 }
 
-/// Remote store that runs something before the next creation of a chunk: a process that stalls there.
-struct Stalling {
-    inner: SimRemote,
-    before_create: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-}
-
-impl RemoteStore for Stalling {
-    fn create(&self, name: &str, pieces: &[Bytes]) -> io::Result<Created> {
-        let stalled = name.starts_with("log/").then(|| self.before_create.lock().unwrap().take());
-        if let Some(Some(others_proceed)) = stalled {
-            others_proceed();
-        }
-        self.inner.create(name, pieces)
-    }
-
-    fn upload(&self, name: &str, bytes: u64, read: &mut ReadPiece<'_>) -> io::Result<()> {
-        self.inner.upload(name, bytes, read)
-    }
-
-    fn read(&self, name: &str, part: Part) -> io::Result<Option<RemoteBytes>> {
-        self.inner.read(name, part)
-    }
-
-    fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> io::Result<Vec<RemoteObject>> {
-        self.inner.list(prefix, after, limit)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-}
-
 #[test]
 fn fence_in_the_collected_past_does_not_make_a_primary() {
     let world = RemoteWorld::new(1);
@@ -150,10 +111,14 @@ fn fence_in_the_collected_past_does_not_make_a_primary() {
         }
         assert_eq!(remote.object(&fence), None, "its number was collected");
     };
-    let stalling = Stalling {
-        inner: world.remote.clone(),
-        before_create: Mutex::new(Some(Box::new(proceed))),
-    };
+    // The candidate stalls before it creates its fence.
+    let proceed = Mutex::new(Some(proceed));
+    let stalling = Stalling::new(&world.remote, move |call, name| {
+        let is_fence = call == RemoteCall::Create && name.starts_with("log/");
+        if let Some(proceed) = is_fence.then(|| proceed.lock().unwrap().take()).flatten() {
+            proceed();
+        }
+    });
     let mut options = candidate.world.options.clone();
     let mut replication = ReplicationOptions::new(Arc::new(stalling));
     replication.probe = false;

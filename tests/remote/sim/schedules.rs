@@ -6,21 +6,19 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use engine::disk::sim::SimDisk;
-use engine::remote::{
-    Created, Part, ReadPiece, RemoteBytes, RemoteFault, RemoteObject, RemoteStore, SimRemote,
-};
+use engine::remote::{RemoteFault, SimRemote};
 use engine::replication::{RemoteAck, ReplicationOptions, ReplicationState};
 use engine::rng::{Rng, SeededRng};
 use engine::{Batch, Store};
 use tests::store::{World, body, fact, idle, name, roll_over, stage};
 
-use super::worlds::restore_from;
+use super::worlds::{Stalling, restore_from};
 
 /// Schedules played each time.
 const SCHEDULES: u64 = 200;
@@ -32,55 +30,6 @@ const PROCESSES: usize = 3;
 thread_local! {
     /// Schedule that is played on this thread: calls to the remote store give the other processes their turn.
     static PLAYED: RefCell<Option<Rc<Schedule>>> = const { RefCell::new(None) };
-}
-
-/// Remote store of one process, which stalls at its calls.
-struct Stalling {
-    inner: SimRemote,
-    process: usize,
-}
-
-impl Stalling {
-    fn stall(&self) {
-        let played = PLAYED.with(|played| played.borrow().clone());
-        if let Some(schedule) = played {
-            schedule.proceed_without(self.process);
-        }
-    }
-}
-
-impl RemoteStore for Stalling {
-    fn create(&self, name: &str, pieces: &[Bytes]) -> io::Result<Created> {
-        self.stall();
-        let created = self.inner.create(name, pieces);
-        self.stall();
-        created
-    }
-
-    fn upload(&self, name: &str, bytes: u64, read: &mut ReadPiece<'_>) -> io::Result<()> {
-        self.stall();
-        self.inner.upload(name, bytes, read)
-    }
-
-    fn read(&self, name: &str, part: Part) -> io::Result<Option<RemoteBytes>> {
-        self.stall();
-        self.inner.read(name, part)
-    }
-
-    fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> io::Result<Vec<RemoteObject>> {
-        self.stall();
-        self.inner.list(prefix, after, limit)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.stall();
-        self.inner.remove(name)
-    }
 }
 
 /// One process: a store on its own disk.
@@ -214,7 +163,12 @@ impl Schedule {
         self.opened.set(self.opened.get() + 1);
         let mut world = World::on(disk.clone(), self.opened.get());
         world.clock = Arc::clone(&self.clock);
-        let remote = Stalling { inner: self.remote.clone(), process };
+        let remote = Stalling::new(&self.remote, move |_, _| {
+            let played = PLAYED.with(|played| played.borrow().clone());
+            if let Some(schedule) = played {
+                schedule.proceed_without(process);
+            }
+        });
         let mut options = ReplicationOptions::new(Arc::new(remote));
         options.ack = RemoteAck::Remote;
         options.probe = false;

@@ -1,10 +1,14 @@
 //! A machine that replicates, and what can be restored from its remote store.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use engine::disk::sim::SimDisk;
-use engine::remote::SimRemote;
+use engine::remote::{
+    Created, Part, ReadPiece, RemoteBytes, RemoteCall, RemoteObject, RemoteStore, SimRemote,
+};
 use engine::replication::{RemoteAck, ReplicationOptions, ReplicationStep, RestoreReport, restore};
 use engine::{Result, Store};
 use tests::store::{Contents, World, body, name, put, roll_over};
@@ -121,4 +125,57 @@ pub(crate) fn fill(store: &Store, seed: u64) {
         roll_over(store).unwrap();
     }
     put(store, &name(&format!("big/{seed}")), &body(seed, 9_000)).unwrap();
+}
+
+/// Remote store of one process, which stalls at its calls: others act there.
+pub(crate) struct Stalling {
+    inner: SimRemote,
+    stall: Box<Stall>,
+}
+
+/// Called before each call with its kind and the name, and after each creation.
+type Stall = dyn Fn(RemoteCall, &str) + Send + Sync;
+
+impl Stalling {
+    /// Creates the remote store of a process.
+    pub(crate) fn new(
+        remote: &SimRemote,
+        stall: impl Fn(RemoteCall, &str) + Send + Sync + 'static,
+    ) -> Self {
+        Self { inner: remote.clone(), stall: Box::new(stall) }
+    }
+}
+
+impl RemoteStore for Stalling {
+    fn create(&self, name: &str, pieces: &[Bytes]) -> io::Result<Created> {
+        (self.stall)(RemoteCall::Create, name);
+        let created = self.inner.create(name, pieces);
+        (self.stall)(RemoteCall::Create, name);
+        created
+    }
+
+    fn upload(&self, name: &str, bytes: u64, read: &mut ReadPiece<'_>) -> io::Result<()> {
+        (self.stall)(RemoteCall::Upload, name);
+        self.inner.upload(name, bytes, read)
+    }
+
+    fn read(&self, name: &str, part: Part) -> io::Result<Option<RemoteBytes>> {
+        (self.stall)(RemoteCall::Read, name);
+        self.inner.read(name, part)
+    }
+
+    fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> io::Result<Vec<RemoteObject>> {
+        (self.stall)(RemoteCall::List, prefix);
+        self.inner.list(prefix, after, limit)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        (self.stall)(RemoteCall::Remove, name);
+        self.inner.remove(name)
+    }
 }
