@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::disk::Disk;
 use crate::format::Malformed;
 use crate::name::{FactName, ObjectName};
 
@@ -86,6 +87,14 @@ impl Error {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
             _ => Self::Io { doing: doing.into(), source: Arc::new(source) },
+        }
+    }
+
+    /// Creates the error of a folder that could not be locked: [`Error::InUse`] if another process has the lock.
+    pub(crate) fn locking(disk: &dyn Disk, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::WouldBlock => Self::InUse(disk.lock_holder()),
+            _ => Self::io("locking the data folder", source),
         }
     }
 

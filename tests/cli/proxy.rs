@@ -16,7 +16,7 @@ use crate::deploy::deployed;
 const NAME: &str = "cdn.example.com";
 const PREMIUM: &str = "upload.example.com";
 
-/// Host name of the server without a cache, beside the cache.
+/// Host name of the server without a cache.
 const FILES: &str = "files.example.com";
 
 /// An nginx process with the files of the repository, in which only the placeholders are changed.
@@ -48,7 +48,7 @@ impl Nginx {
         Self::with_sites(folder, server, upload, &[("nginx.conf", vec![])])
     }
 
-    /// Starts the cache, and beside it the proxy under another name.
+    /// Starts the cache, and the proxy under another host name.
     pub(crate) fn with_cache(folder: &Path, server: &ServerProcess, upload: u16) -> Self {
         let cache = text_of(&folder.join("cache"));
         let sites = [

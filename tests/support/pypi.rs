@@ -9,7 +9,7 @@ use crate::commands::missing;
 /// print something and exit.
 pub fn from_pypi(folder: &str, package: &str, [program, option]: [&str; 2]) -> PathBuf {
     let this = std::env::current_exe().expect("a process knows its file");
-    let folder = this.ancestors().nth(3).expect("tests lie in target/PROFILE/deps").join(folder);
+    let folder = this.ancestors().nth(3).expect("tests are in target/PROFILE/deps").join(folder);
     let program = folder.join("bin").join(program);
     let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
     let works = || succeeds(Command::new(&program).arg(option));

@@ -9,7 +9,7 @@
 //! | 528    | 4    | checksum | of 0..528, not address-bound     |
 //!
 //! Guarantees: created once, when the store is attached; a change of any byte is detected.
-//! Non-goals: the objects beside it.
+//! Non-goals: the other objects of a remote store.
 
 use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, compare};

@@ -71,10 +71,7 @@ pub fn check(
 
 /// Acquires the lock of the folder.
 pub(super) fn lock(disk: &dyn Disk) -> Result<Box<dyn crate::disk::Lock>> {
-    disk.lock().map_err(|source| match source.kind() {
-        std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
-        _ => Error::io("locking the data folder", source),
-    })
+    disk.lock().map_err(|source| Error::locking(disk, source))
 }
 
 /// Fails for a folder without any part of a store.

@@ -21,7 +21,7 @@ impl Replication {
         for _ in 0..ATTEMPTS_MAX {
             let log = match RemoteLog::read(self.remote.as_ref(), &self.store) {
                 Ok(log) => log,
-                // A newer manifest may continue beside a chunk that does not follow.
+                // A chunk that does not follow was superseded if a newer manifest continues the log.
                 Err(Error::Corrupt(_)) if self.manifest_was_replaced()? => continue,
                 Err(error) => return Err(error),
             };

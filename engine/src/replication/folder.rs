@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::mark::detach;
 use super::restore::{RestoreReport, restore};
-use crate::disk::{Disk, Lock, RealDisk};
+use crate::disk::{Disk, RealDisk};
 use crate::error::{Error, Result};
 use crate::progress::ProgressCallback;
 use crate::remote::RemoteStore;
@@ -20,7 +20,7 @@ pub fn restore_folder(
     watch: &mut ProgressCallback<'_>,
 ) -> Result<RestoreReport> {
     let disk = RealDisk::open(path).map_err(|source| opening(path, source))?;
-    let _lock = lock(&disk)?;
+    let _lock = disk.lock().map_err(|source| Error::locking(&disk, source))?;
     restore(remote, &disk, at_ms, watch)
 }
 
@@ -29,15 +29,8 @@ pub fn restore_folder(
 /// Fails with [`Error::InUse`] if another process has the store open.
 pub fn detach_folder(path: &Path) -> Result<()> {
     let disk = RealDisk::open_existing(path).map_err(|source| opening(path, source))?;
-    let _lock = lock(&disk)?;
+    let _lock = disk.lock().map_err(|source| Error::locking(&disk, source))?;
     detach(&disk)
-}
-
-fn lock(disk: &RealDisk) -> Result<Box<dyn Lock>> {
-    disk.lock().map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
-        _ => Error::io("locking the folder", source),
-    })
 }
 
 fn opening(path: &Path, source: io::Error) -> Error {

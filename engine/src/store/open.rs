@@ -153,10 +153,7 @@ impl Store {
         options.check()?;
         let Environment { disk, clock, rng } = surroundings;
         let opened_ms = clock.unix_ms();
-        let lock = disk.lock().map_err(|source| match source.kind() {
-            std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
-            _ => Error::io("locking the data folder", source),
-        })?;
+        let lock = disk.lock().map_err(|source| Error::locking(disk.as_ref(), source))?;
         let recovered = recover(
             &disk,
             &clock,

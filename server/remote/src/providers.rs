@@ -47,7 +47,7 @@ fn refused(location: &RemoteLocation, error: &dyn Display) -> ConnectError {
     ConnectError(format!("{location}: {error}"))
 }
 
-/// Returns the clients of a folder. Files are written beside their names, synced, and linked (creations) or renamed
+/// Returns the clients of a folder. Files are written under temporary names, synced, and linked (creations) or renamed
 /// (uploads), and the folder is synced. Empty folders are removed, so that a name may later be that of a file.
 fn folder(location: &RemoteLocation) -> Result<Clients, ConnectError> {
     let files = LocalFileSystem::new_with_prefix(location.folder());
