@@ -98,8 +98,7 @@ pub use self::group_builder::{BuiltGroup, GroupBuilder, Placed};
 pub use self::group_view::{GroupView, ScannedRecord, find_group_header, salvage};
 pub use self::malformed::Malformed;
 pub use self::manifest::{
-    Epoch, MANIFEST_PREFIX, Manifest, ManifestSegment, REMOTE_SEGMENT_PREFIX, RemoteSegment,
-    remote_segment,
+    MANIFEST_PREFIX, Manifest, ManifestSegment, REMOTE_SEGMENT_PREFIX, RemoteSegment,
 };
 pub use self::object_meta::{ObjectFlags, ObjectMeta};
 pub use self::origin::{LsnRanges, Origin};

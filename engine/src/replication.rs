@@ -44,7 +44,6 @@ use uuid::Uuid;
 use self::acknowledgements::Acknowledgements;
 pub use self::folder::{detach_folder, restore_folder};
 use self::manifests::ManifestState;
-use self::mark::begin_life;
 pub use self::mark::detach;
 pub(crate) use self::mark::protect_unreplicated;
 pub use self::restore::{RestorePoint, RestoreReport, restore, restore_points};
@@ -55,7 +54,6 @@ pub use self::status::{RemoteAck, ReplicationOptions, ReplicationState, Replicat
 use crate::clock::Clock;
 use crate::commit::HealthState;
 use crate::disk::Disk;
-use crate::error::Result;
 use crate::format::StoreFile;
 use crate::index::Index;
 use crate::remote::{CountedRemote, RemoteStore};
@@ -77,8 +75,6 @@ pub(crate) struct Replication {
     primary: Uuid,
     /// End of the log when the store was opened.
     opened_at: LogPosition,
-    /// Lowest segment id that was assigned since a primary had this folder.
-    first_segment: u64,
     acknowledgements: Acknowledgements,
     shared: Mutex<Shared>,
     /// Chunk whose creation is not confirmed yet. Locked during a step of shipping.
@@ -119,20 +115,20 @@ pub(crate) struct ReplicationContext {
 
 impl Replication {
     /// Creates the replication of a store that was just opened, before its first write.
-    pub(crate) fn new(
-        context: ReplicationContext,
-        options: ReplicationOptions,
-    ) -> Result<Arc<Self>> {
+    pub(crate) fn new(context: ReplicationContext, options: ReplicationOptions) -> Arc<Self> {
         let ReplicationContext { disk, segments, index, health, clock, rng, store, position } =
             context;
-        let mark = begin_life(disk.as_ref(), &segments)?;
-        let first_segment = mark.map_or(segments.next_id(), |mark| mark.first_segment);
         let remote = Arc::new(CountedRemote::new(Arc::clone(&options.remote)));
         let uploads_before_commit = options.ack == RemoteAck::Remote;
         let uploader = Arc::clone(&remote) as Arc<dyn RemoteStore>;
-        let copies = Arc::new(RemoteSegments::new(disk, Some(uploader), uploads_before_commit));
+        let copies = Arc::new(RemoteSegments::new(
+            disk,
+            segments.store(),
+            Some(uploader),
+            uploads_before_commit,
+        ));
         segments.replicate(Arc::clone(&copies));
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             remote,
             copies,
             index,
@@ -141,7 +137,6 @@ impl Replication {
             primary: rng.uuid(),
             rng,
             opened_at: position,
-            first_segment,
             acknowledgements: Acknowledgements::default(),
             shared: Mutex::new(Shared::new(clock.monotonic_ms())),
             pending: Mutex::default(),
@@ -149,7 +144,7 @@ impl Replication {
             segments,
             clock,
             options,
-        }))
+        })
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

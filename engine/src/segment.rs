@@ -38,7 +38,7 @@ pub(crate) use self::group_cursor::{GroupCursor, GroupStep, ReadGroup};
 pub use self::open_segment::Verification;
 pub(crate) use self::open_segment::{ReadMode, read_header, read_origin};
 pub(crate) use self::record_cursor::{CursorFault, CursorRecord, RecordCursor};
-pub(crate) use self::remote_segments::RemoteSegments;
+pub(crate) use self::remote_segments::{RemoteCopy, RemoteSegments};
 pub use self::retention::RetainedStats;
 pub(crate) use self::seal::{read_footer, seal};
 pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, RemovalGuard, SegmentSet};

@@ -16,9 +16,9 @@ LOG, BIG, COMPACTED = 1, 2, 3
 BIG_OBJECT = 2
 
 Chunk = namedtuple("Chunk", "magic version features store number epoch primary segment start bytes last_lsn next_group"
-                   " previous_group previous sent_ms first_segment kind lease body checksum")
+                   " previous_group previous sent_ms salt kind lease body checksum")
 Manifest = namedtuple("Manifest", "magic version features store chunk chunk_checksum previous_group created_ms last_lsn"
-                      " last_segment last_end next_group epochs segments unreferenced")
+                      " last_segment last_end next_group epoch segments unreferenced")
 FOLDERS = {LOG: "log", COMPACTED: "compacted"}
 damage = []
 
@@ -33,7 +33,7 @@ def checked(data, magic):
 
 class Remote:
     def __init__(self, folder):
-        self.folder, self.epochs = folder, []
+        self.folder = folder
         self.store = checked((folder / "remote").read_bytes(), b"TRUGRMTE")[16:528]
 
     def names(self, prefix):
@@ -41,14 +41,12 @@ class Remote:
 
     def manifest(self, name):
         data = checked((self.folder / "manifest" / name).read_bytes(), b"TRUGMNFT")
-        fields = struct.unpack_from("<8sII16sQIIQQQQQIIII", data)
-        *_, epochs, segments, unreferenced, zero = fields
-        at = [FIXED, FIXED + 16 * epochs, FIXED + 16 * epochs + 32 * segments]
-        if zero or len(data) != at[2] + 16 * unreferenced + 4 or fields[4] != int(name):
+        fields = struct.unpack_from("<8sII16sQIIQQQQQQII", data)
+        *_, segments, unreferenced = fields
+        if len(data) != FIXED + 40 * segments + 16 * unreferenced + 4 or fields[4] != int(name):
             raise ValueError("counts")
-        self.epochs = [struct.unpack_from("<QQ", data, at[0] + 16 * i) for i in range(epochs)]
-        listed = [struct.unpack_from("<QQQB7x", data, at[1] + 32 * i) for i in range(segments)]
-        return Manifest(*fields[:12], self.epochs, listed, unreferenced)
+        listed = [struct.unpack_from("<QQQQB7x", data, FIXED + 40 * i) for i in range(segments)]
+        return Manifest(*fields[:13], listed, unreferenced)
 
     def chunk(self, number):
         path = self.folder / "log" / f"{number:020}"
@@ -63,10 +61,16 @@ class Remote:
             raise ValueError("another store's chunk")
         return chunk, body
 
-    def segment(self, id):
-        epoch = max(epoch for epoch, first in self.epochs if first <= id)
-        path = self.folder / f"seg/{epoch:010}/{id:010}"
+    def segment(self, id, salt):
+        path = self.folder / f"seg/{id:010}-{salt:016x}"
         return path.read_bytes() if path.is_file() else None
+
+    def big(self, id, content_hash):
+        for path in (self.folder / "seg").glob(f"{id:010}-" + "[0-9a-f]" * 16):
+            data = path.read_bytes()
+            if data[-48:-16] == content_hash:
+                return data
+        return None
 
 
 def write(folder, kind, id, at, data):
@@ -79,8 +83,8 @@ def write(folder, kind, id, at, data):
 
 def assemble(remote, manifest, new, follow):
     """Writes the segments of a manifest, and the chunks after it."""
-    for id, size, first, kind in manifest.segments:
-        data = remote.segment(id)
+    for id, salt, size, first, kind in manifest.segments:
+        data = remote.segment(id, salt)
         if data is not None:
             write(new, kind, id, 0, data[:manifest.last_end] if id == manifest.last_segment else data)
             continue
@@ -99,14 +103,12 @@ def assemble(remote, manifest, new, follow):
         if chunk.previous != previous:
             raise ValueError(f"chunk {number} does not follow")
         previous = chunk.checksum
-        if chunk.kind == 3:
-            remote.epochs.append((chunk.epoch, chunk.first_segment))
         if body:
             write(new, LOG, chunk.segment, chunk.start, body)
 
 
 def big_segments(new):
-    """Ids that records of big objects name, found by their heads: a checksum bound to the place of each head."""
+    """Ids and hashes that records of big objects name, found by their heads: a checksum bound to the place of each head."""
     for path in sorted(new.glob("log/*.seg")) + sorted(new.glob("compacted/*.seg")):
         data, id = path.read_bytes(), int(path.stem)
         salt = data[40:48]
@@ -117,7 +119,7 @@ def big_segments(new):
                 continue
             place = salt + struct.pack("<QQ", id, at)
             if zlib.crc32(data[at + 4:at + head]) ^ zlib.crc32(place) == struct.unpack_from("<I", data, at)[0]:
-                yield struct.unpack_from("<Q", data, at + 24)[0]
+                yield struct.unpack_from("<Q", data, at + 24)[0], data[at + 48:at + 80]
 
 
 def main(remote, new, chunk=None):
@@ -132,8 +134,8 @@ def main(remote, new, chunk=None):
         assemble(remote, remote.manifest(name), new, chunk is None)
     except ValueError as why:
         damage.append(str(why))
-    for id in sorted(set(big_segments(new))):
-        data = remote.segment(id)
+    for id, content_hash in sorted(set(big_segments(new))):
+        data = remote.big(id, content_hash)
         if data is not None:
             write(new, BIG, id, 0, data)
     (new / "STORE").write_bytes(remote.store)

@@ -17,7 +17,7 @@
 //! | 104    | 4    | previous_group | checksum field of the last group header up to the end of the chunk |
 //! | 108    | 4    | previous       | checksum field of the chunk before; 0 in the first                 |
 //! | 112    | 8    | sent_ms        | milliseconds since 1970, by the clock of the primary               |
-//! | 120    | 8    | first_segment  | kind 3: lowest segment id of the epoch; others: zero               |
+//! | 120    | 8    | salt           | kind 1: salt of the segment; others: zero                          |
 //! | 128    | 1    | kind           | 1 log, 2 heartbeat, 3 fence, 4 release                             |
 //! | 129    | 1    | reserved       | zero                                                               |
 //! | 130    | 2    | lease_seconds  | 0: none                                                            |
@@ -86,8 +86,8 @@ pub struct Chunk {
     pub previous: Checksum,
     /// Creation time by the clock of the primary, in milliseconds since 1970.
     pub sent_ms: u64,
-    /// Lowest segment id of the epoch, in a fence.
-    pub first_segment: u64,
+    /// Salt of the segment, in a log chunk; 0 in others.
+    pub salt: u64,
     /// Kind.
     pub kind: ChunkKind,
     /// Seconds after which the primary stops acknowledging if it cannot create chunks; 0: it does not.
@@ -139,7 +139,7 @@ impl Chunk {
             .u32(self.previous_group.0)
             .u32(self.previous.0)
             .u64(self.sent_ms)
-            .u64(self.first_segment)
+            .u64(self.salt)
             .u8(self.kind as u8)
             .zeros(1)
             .u16(self.lease_seconds)
@@ -172,7 +172,7 @@ impl Chunk {
         let (from, bytes, last_lsn, next_group) =
             (take.u64()?, take.u64()?, take.u64()?, take.u64()?);
         let (previous_group, previous) = (Checksum(take.u32()?), Checksum(take.u32()?));
-        let (sent_ms, first_segment) = (take.u64()?, take.u64()?);
+        let (sent_ms, salt) = (take.u64()?, take.u64()?);
         let kind = take.u8()?;
         let reserved = take.zeros(1);
         let lease_seconds = take.u16()?;
@@ -203,7 +203,7 @@ impl Chunk {
             previous_group,
             previous,
             sent_ms,
-            first_segment,
+            salt,
             kind,
             lease_seconds,
             body,
@@ -243,7 +243,7 @@ mod tests {
             previous_group: Checksum(5),
             previous: Checksum(6),
             sent_ms: 1_760_000_000_000,
-            first_segment: 0,
+            salt: 13,
             kind: ChunkKind::Log,
             lease_seconds: 15,
             body: Checksum::of(body),

@@ -14,13 +14,11 @@
 //! | 64     | 8    | last_segment       | last log segment; 0 for none                                |
 //! | 72     | 8    | last_end           | end of its groups                                           |
 //! | 80     | 8    | next_group         | number of the next group                                    |
-//! | 88     | 4    | epoch_count        |                                                             |
-//! | 92     | 4    | segment_count      |                                                             |
-//! | 96     | 4    | unreferenced_count |                                                             |
-//! | 100    | 4    | reserved           | zero                                                        |
-//! | 104    | 16 n | epochs             | epoch, first_segment of its fence; ascending                |
-//! |        | 32 n | segments           | id, bytes, first_chunk, class in 1 byte, 7 reserved; ascending |
-//! |        | 16 n | unreferenced       | epoch and id of segments in `seg/` that are not needed from here on; ascending |
+//! | 88     | 8    | epoch              | epoch of the chunk                                          |
+//! | 96     | 4    | segment_count      |                                                             |
+//! | 100    | 4    | unreferenced_count |                                                             |
+//! | 104    | 40 n | segments           | id, salt, bytes, first_chunk, class in 1 byte, 7 reserved; ascending by id |
+//! |        | 16 n | unreferenced       | id and salt of segments in `seg/` that are not needed from here on; ascending |
 //! | -4     | 4    | checksum           | of everything before, not address-bound                     |
 //!
 //! Segments are log and compacted segments. `first_chunk` is 0 if the segment is in `seg/`; otherwise the chunks from
@@ -47,20 +45,11 @@ pub const MANIFEST_MAGIC: [u8; 8] = *b"TRUGMNFT";
 /// Size of the fixed part of a manifest in bytes.
 pub const MANIFEST_FIXED_BYTES: usize = 104;
 
-/// Begin of an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Epoch {
-    /// Number, from 1.
-    pub epoch: u64,
-    /// Lowest segment id of the epoch.
-    pub first_segment: u64,
-}
-
 /// Log or compacted segment of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestSegment {
-    /// Id.
-    pub id: SegmentId,
+    /// Name of its object in `seg/`.
+    pub object: RemoteSegment,
     /// Class: log or compacted.
     pub class: SegmentClass,
     /// Length of the file; of a segment that is not in `seg/`, the end of its groups.
@@ -69,13 +58,14 @@ pub struct ManifestSegment {
     pub first_chunk: Option<u64>,
 }
 
-/// Segment object in the remote store: epoch and id.
+/// Name of a segment in the remote store: id and salt of its header. The salt is random, so segments to which several
+/// processes assign one id have different names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemoteSegment {
-    /// Epoch in whose folder it is.
-    pub epoch: u64,
     /// Id.
     pub id: SegmentId,
+    /// Salt.
+    pub salt: u64,
 }
 
 /// Manifest of a store as of a chunk.
@@ -97,8 +87,8 @@ pub struct Manifest {
     pub next_group: u64,
     /// Checksum field of the last group header.
     pub previous_group: Checksum,
-    /// Epochs, ascending.
-    pub epochs: Vec<Epoch>,
+    /// Epoch of the chunk.
+    pub epoch: u64,
     /// Log and compacted segments, ascending by id.
     pub segments: Vec<ManifestSegment>,
     /// Segments in `seg/` that neither this manifest nor a later one needs, ascending.
@@ -108,21 +98,16 @@ pub struct Manifest {
 impl RemoteSegment {
     /// Returns the name of the object.
     pub fn object_name(self) -> String {
-        format!("{REMOTE_SEGMENT_PREFIX}{:010}/{}", self.epoch, self.id)
+        format!("{REMOTE_SEGMENT_PREFIX}{}-{:016x}", self.id, self.salt)
     }
 
     /// Parses a name; `None` unless [`RemoteSegment::object_name`] produces exactly this name.
     pub fn from_object_name(name: &str) -> Option<Self> {
-        let (epoch, id) = name.strip_prefix(REMOTE_SEGMENT_PREFIX)?.split_once('/')?;
-        let segment = Self { epoch: epoch.parse().ok()?, id: SegmentId::new(id.parse().ok()?)? };
+        let (id, salt) = name.strip_prefix(REMOTE_SEGMENT_PREFIX)?.split_once('-')?;
+        let id = SegmentId::new(id.parse().ok()?)?;
+        let segment = Self { id, salt: u64::from_str_radix(salt, 16).ok()? };
         (segment.object_name() == name).then_some(segment)
     }
-}
-
-/// Returns the object of the segment with this id: in the last epoch whose first segment is not greater than the id.
-pub fn remote_segment(epochs: &[Epoch], id: SegmentId) -> RemoteSegment {
-    let epoch = epochs.iter().rev().find(|epoch| epoch.first_segment <= id.get());
-    RemoteSegment { epoch: epoch.map_or(0, |epoch| epoch.epoch), id }
 }
 
 impl Manifest {
@@ -154,20 +139,16 @@ impl Manifest {
             .u64(self.end.map_or(0, |end| end.segment.get()))
             .u64(self.end.map_or(0, |end| end.end))
             .u64(self.next_group)
-            .u32(count(self.epochs.len()))
+            .u64(self.epoch)
             .u32(count(self.segments.len()))
-            .u32(count(self.unreferenced.len()))
-            .zeros(4);
-        for Epoch { epoch, first_segment } in &self.epochs {
-            ByteWriter::new(&mut out).u64(*epoch).u64(*first_segment);
-        }
-        for ManifestSegment { id, class, bytes, first_chunk } in &self.segments {
+            .u32(count(self.unreferenced.len()));
+        for ManifestSegment { object, class, bytes, first_chunk } in &self.segments {
             let mut writer = ByteWriter::new(&mut out);
-            writer.u64(id.get()).u64(*bytes).u64(first_chunk.unwrap_or(0));
+            writer.u64(object.id.get()).u64(object.salt).u64(*bytes).u64(first_chunk.unwrap_or(0));
             writer.u8(class.to_byte()).zeros(7);
         }
-        for RemoteSegment { epoch, id } in &self.unreferenced {
-            ByteWriter::new(&mut out).u64(*epoch).u64(id.get());
+        for RemoteSegment { id, salt } in &self.unreferenced {
+            ByteWriter::new(&mut out).u64(id.get()).u64(*salt);
         }
         let checksum = Checksum::of(&out);
         ByteWriter::new(&mut out).u32(checksum.0);
@@ -189,23 +170,14 @@ impl Manifest {
         let (chunk_checksum, previous_group) = (Checksum(take.u32()?), Checksum(take.u32()?));
         let (created_ms, last_lsn) = (take.u64()?, take.u64()?);
         let (last_segment, last_end, next_group) = (take.u64()?, take.u64()?, take.u64()?);
-        let (epochs, segments, unreferenced) = (take.u32()?, take.u32()?, take.u32()?);
-        let reserved = take.zeros(4);
-        let epochs = repeat(epochs, || epoch(&mut take))?;
+        let epoch = take.u64()?;
+        let (segments, unreferenced) = (take.u32()?, take.u32()?);
         let segments = repeat(segments, || manifest_segment(&mut take))?;
-        let unreferenced = repeat(unreferenced, || {
-            let epoch = take.u64()?;
-            Ok(RemoteSegment {
-                epoch,
-                id: SegmentId::new(take.u64()?).ok_or(Malformed::Misplaced)?,
-            })
-        })?;
+        let unreferenced = repeat(unreferenced, || remote_segment(&mut take))?;
         compare(CheckClass::Header, Checksum(take.u32()?), Checksum::of(checked))?;
         take.end()?;
         check_features(features)?;
-        reserved?;
-        let ascends = epochs.is_sorted_by(|one, next| one.epoch < next.epoch)
-            && segments.is_sorted_by(|one, next| one.id < next.id)
+        let ascends = segments.is_sorted_by(|one, next| one.object.id < next.object.id)
             && unreferenced.is_sorted_by(|one, next| one < next);
         if !ascends {
             return Err(Malformed::Order);
@@ -224,7 +196,7 @@ impl Manifest {
             end,
             next_group,
             previous_group,
-            epochs,
+            epoch,
             segments,
             unreferenced,
         })
@@ -242,12 +214,13 @@ fn repeat<T>(
     Ok(all)
 }
 
-fn epoch(take: &mut ByteReader<'_>) -> Result<Epoch, Malformed> {
-    Ok(Epoch { epoch: take.u64()?, first_segment: take.u64()? })
+fn remote_segment(take: &mut ByteReader<'_>) -> Result<RemoteSegment, Malformed> {
+    let id = SegmentId::new(take.u64()?).ok_or(Malformed::Misplaced)?;
+    Ok(RemoteSegment { id, salt: take.u64()? })
 }
 
 fn manifest_segment(take: &mut ByteReader<'_>) -> Result<ManifestSegment, Malformed> {
-    let id = SegmentId::new(take.u64()?).ok_or(Malformed::Misplaced)?;
+    let object = remote_segment(take)?;
     let (bytes, first_chunk) = (take.u64()?, take.u64()?);
     let class = SegmentClass::from_byte(take.u8()?)?;
     take.zeros(7)?;
@@ -255,7 +228,7 @@ fn manifest_segment(take: &mut ByteReader<'_>) -> Result<ManifestSegment, Malfor
         return Err(Malformed::Kind(class.to_byte()));
     }
     let first_chunk = (first_chunk > 0).then_some(first_chunk);
-    Ok(ManifestSegment { id, class, bytes, first_chunk })
+    Ok(ManifestSegment { object, class, bytes, first_chunk })
 }
 
 #[cfg(test)]
@@ -267,9 +240,13 @@ mod tests {
         SegmentId::new(number).unwrap()
     }
 
+    fn object(number: u64, salt: u64) -> RemoteSegment {
+        RemoteSegment { id: id(number), salt }
+    }
+
     fn manifest() -> Manifest {
         let segment = |number, class, first_chunk| ManifestSegment {
-            id: id(number),
+            object: object(number, 11),
             class,
             bytes: 100 * number,
             first_chunk,
@@ -283,22 +260,19 @@ mod tests {
             end: Some(Predecessor { segment: id(8), end: 5_000 }),
             next_group: 4,
             previous_group: Checksum(5),
-            epochs: vec![
-                Epoch { epoch: 1, first_segment: 1 },
-                Epoch { epoch: 2, first_segment: 6 },
-            ],
+            epoch: 6,
             segments: vec![
                 segment(2, SegmentClass::Compacted, None),
                 segment(8, SegmentClass::Log, Some(7)),
             ],
-            unreferenced: vec![RemoteSegment { epoch: 1, id: id(3) }],
+            unreferenced: vec![object(3, 1), object(3, 2)],
         }
     }
 
     #[test]
     fn manifest_round_trips_and_detects_any_byte_change() {
         let bytes = manifest().encode();
-        assert_eq!(bytes.len(), MANIFEST_FIXED_BYTES + 2 * 16 + 2 * 32 + 16 + 4);
+        assert_eq!(bytes.len(), MANIFEST_FIXED_BYTES + 2 * 40 + 2 * 16 + 4);
         assert_eq!(Manifest::decode(&bytes), Ok(manifest()));
         assert_every_byte_is_checked(&bytes, |bytes| Manifest::decode(bytes).is_ok());
     }
@@ -309,20 +283,19 @@ mod tests {
         unsorted.segments.reverse();
         assert_eq!(Manifest::decode(&unsorted.encode()), Err(Malformed::Order));
         let mut repeated = manifest();
-        repeated.epochs.push(repeated.epochs[1]);
+        repeated.unreferenced.push(object(3, 2));
         assert_eq!(Manifest::decode(&repeated.encode()), Err(Malformed::Order));
     }
 
     #[test]
-    fn remote_segment_names_follow_from_the_epochs() {
-        let epochs = manifest().epochs;
-        let name = |number| remote_segment(&epochs, id(number)).object_name();
-        assert_eq!(name(5), "seg/0000000001/0000000005");
-        assert_eq!(name(6), "seg/0000000002/0000000006");
-        let parsed = RemoteSegment::from_object_name(&name(6));
-        assert_eq!(parsed, Some(RemoteSegment { epoch: 2, id: id(6) }));
-        for name in ["seg/2/0000000006", "seg/0000000002/6", "log/0000000002/0000000006"] {
-            assert_eq!(RemoteSegment::from_object_name(name), None, "{name}");
+    fn remote_segment_names_have_id_and_salt() {
+        let name = "seg/0000000006-000000000000beef";
+        assert_eq!(object(6, 0xbeef).object_name(), name);
+        assert_eq!(RemoteSegment::from_object_name(name), Some(object(6, 0xbeef)));
+        for other in
+            ["6-000000000000beef", "0000000006-beef", "0000000006-000000000000BEEF", "0000000006"]
+        {
+            assert_eq!(RemoteSegment::from_object_name(&format!("seg/{other}")), None, "{other}");
         }
     }
 }

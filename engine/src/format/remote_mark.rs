@@ -8,8 +8,7 @@
 //! | 16     | 16   | store         | uuid of the store                                                   |
 //! | 32     | 8    | epoch         | last epoch whose primary had this folder; 0 for none                |
 //! | 40     | 16   | primary       | uuid of the last process that tried to become the primary from here |
-//! | 56     | 8    | first_segment | lowest segment id assigned since the last primary from here; 0: none |
-//! | 64     | 4    | checksum      | of 0..64, not address-bound                                         |
+//! | 56     | 4    | checksum      | of 0..56, not address-bound                                         |
 //!
 //! Guarantees: a change of any byte is detected.
 //! Non-goals: other epochs.
@@ -26,7 +25,7 @@ pub const REMOTE_MARK: &str = "REMOTE";
 /// Magic number at the start of the file.
 pub const REMOTE_MARK_MAGIC: [u8; 8] = *b"TRUGRMRK";
 /// Size of the file in bytes.
-pub const REMOTE_MARK_BYTES: usize = 68;
+pub const REMOTE_MARK_BYTES: usize = 60;
 
 const CHECKED_BYTES: usize = REMOTE_MARK_BYTES - 4;
 
@@ -39,8 +38,6 @@ pub struct RemoteMark {
     pub epoch: u64,
     /// Last process that tried to become the primary from here.
     pub primary: Uuid,
-    /// Lowest segment id that was assigned since the last primary from here; 0 if there is none.
-    pub first_segment: u64,
 }
 
 impl RemoteMark {
@@ -53,8 +50,7 @@ impl RemoteMark {
             .u32(FEATURES_KNOWN)
             .bytes(self.store.as_bytes())
             .u64(self.epoch)
-            .bytes(self.primary.as_bytes())
-            .u64(self.first_segment);
+            .bytes(self.primary.as_bytes());
         let checksum = Checksum::of(&out);
         ByteWriter::new(&mut out).u32(checksum.0);
         out
@@ -72,11 +68,10 @@ impl RemoteMark {
         let store = Uuid::from_bytes(take.array()?);
         let epoch = take.u64()?;
         let primary = Uuid::from_bytes(take.array()?);
-        let first_segment = take.u64()?;
         compare(CheckClass::Header, Checksum(take.u32()?), Checksum::of(checked))?;
         take.end()?;
         check_features(features)?;
-        Ok(Self { store, epoch, primary, first_segment })
+        Ok(Self { store, epoch, primary })
     }
 }
 
@@ -88,7 +83,7 @@ mod tests {
     #[test]
     fn remote_mark_round_trips_and_detects_any_byte_change() {
         let (store, primary) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let mark = RemoteMark { store, epoch: 3, primary, first_segment: 4 };
+        let mark = RemoteMark { store, epoch: 3, primary };
         let bytes = mark.encode();
         assert_eq!(bytes.len(), REMOTE_MARK_BYTES);
         assert_eq!(RemoteMark::decode(&bytes), Ok(mark));

@@ -19,6 +19,8 @@ use crate::segment::{GroupCursor, GroupStep, LOG_FOLDER, LogPosition, SegmentSet
 /// Bytes of the log.
 pub(super) struct LogBytes {
     pub(super) segment: SegmentId,
+    /// Salt of the segment.
+    pub(super) salt: u64,
     /// Offset of the bytes in the segment.
     pub(super) from: u64,
     pub(super) pieces: Vec<Bytes>,
@@ -47,7 +49,8 @@ pub(super) fn next_bytes(
     let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
     let header = read_header(file.as_ref(), &path, segment, SegmentClass::Log, segments.store())?;
     let mut cursor = GroupCursor::new(Arc::clone(&file), path.clone(), &header, end)?;
-    let mut read = LogBytes { segment, from, pieces: Vec::new(), end: *shipped, big: Vec::new() };
+    let (salt, end, pieces) = (header.salt, *shipped, Vec::new());
+    let mut read = LogBytes { segment, salt, from, pieces, end, big: Vec::new() };
     let mut length = 0;
     if from > 0 {
         let LogPosition { next_group, lsn, previous_group, .. } = *shipped;

@@ -1,7 +1,8 @@
 //! Collection: removes manifests, chunks and segments that no restore point needs.
 //!
 //! A manifest lists the segments in `seg/` that neither it nor a later one needs. They are removed once it is the
-//! oldest retained manifest, or older.
+//! oldest retained manifest, or older. A segment is needed if its id is: one that another process uploaded under the id
+//! of a needed one remains as long as that.
 //!
 //! Guarantees: D6. Nothing is removed while another process may be the primary.
 
@@ -58,11 +59,8 @@ impl<'a> Sweep<'a> {
     }
 
     fn is_unreferenced(&self, segment: RemoteSegment) -> bool {
-        let copies = &self.replication.copies;
-        let is_of_store = copies.object(segment.id) == segment;
-        let is_stale = !is_of_store && segment.epoch < copies.object(SegmentId::MAX).epoch;
-        let is_needed = self.needed.contains(&segment.id) || copies.is_uncommitted(segment.id);
-        is_stale || is_of_store && segment.id.get() < self.floor && !is_needed
+        let is_uncommitted = self.replication.copies.is_uncommitted(segment.id);
+        segment.id.get() < self.floor && !self.needed.contains(&segment.id) && !is_uncommitted
     }
 }
 
@@ -104,13 +102,12 @@ impl Replication {
         };
         let view = self.index.view();
         for segment in manifest.unreferenced {
-            let is_of_store = self.copies.object(segment.id) == segment;
             let is_needed = view.segment_usage(segment.id)?.is_some()
                 || self.copies.is_uncommitted(segment.id)
                 || self.segments.is_retained(segment.id);
-            if !is_of_store || !is_needed {
+            if !is_needed {
                 self.remove(&segment.object_name())?;
-                self.copies.forget(|id| is_of_store && id == segment.id);
+                self.copies.forget(segment.id);
             }
         }
         Ok(())

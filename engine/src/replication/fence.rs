@@ -10,9 +10,10 @@ use super::ship::{ChunkOutcome, PendingChunk};
 use super::{Replication, ReplicationState};
 use crate::error::{Error, Result};
 use crate::format::{
-    Chunk, ChunkKind, Epoch, REMOTE_FILE, RemoteMark, SegmentClass, encode_remote_file,
+    Chunk, ChunkKind, REMOTE_FILE, RemoteMark, RemoteSegment, SegmentClass, encode_remote_file,
 };
 use crate::remote::RemoteStore;
+use crate::segment::RemoteCopy;
 
 impl Replication {
     /// Becomes the primary, or fails. A log that differs fences this process.
@@ -35,19 +36,15 @@ impl Replication {
             let own_epoch = self.own_epoch(&log)?;
             let is_ahead = log.position.lsn < self.opened_at.lsn
                 || log.position.segment != self.opened_at.segment;
-            if own_epoch < log.last_epoch() && is_ahead {
+            if own_epoch < log.epoch && is_ahead {
                 return Err(self.fence(&format!(
                     "another process became the primary in epoch {}, and this folder has writes that were never \
                      shipped; restore the store with `trug remote restore`",
-                    log.last_epoch()
+                    log.epoch
                 )));
             }
-            let mark = RemoteMark {
-                store: self.store.store,
-                epoch: own_epoch,
-                primary: self.primary,
-                first_segment: self.first_segment,
-            };
+            let (store, primary) = (self.store.store, self.primary);
+            let mark = RemoteMark { store, epoch: own_epoch, primary };
             write_mark(self.segments.disk(), &mark)?;
             let fence = self.fence_after(&log)?;
             let pending = PendingChunk { chunk: fence, body: Vec::new() };
@@ -58,7 +55,7 @@ impl Replication {
             if self.is_superseded(&fence)? {
                 continue;
             }
-            let led = RemoteMark { epoch: fence.epoch, first_segment: 0, ..mark };
+            let led = RemoteMark { epoch: fence.epoch, ..mark };
             write_mark(self.segments.disk(), &led)?;
             self.lead(log, &fence);
             return Ok(());
@@ -93,8 +90,8 @@ impl Replication {
         Ok(log.follow(self.remote.as_ref(), &self.store, |_| true).is_ok())
     }
 
-    /// Returns the last epoch whose primary had this folder. Segments that later primaries assigned the same ids are in
-    /// the remote store under the names of their epochs, so a folder with unshipped segments must not continue then.
+    /// Returns the last epoch whose primary had this folder. A folder with unshipped writes must not continue after a
+    /// later one, whose primary may have removed what those writes refer to.
     fn own_epoch(&self, log: &RemoteLog) -> Result<u64> {
         let Some(mark) = read_mark(self.segments.disk())? else { return Ok(0) };
         let fences = log.chunks.iter().filter(|chunk| chunk.kind == ChunkKind::Fence);
@@ -115,12 +112,7 @@ impl Replication {
             shared.chunk = log.chunk;
             shared.chunk_checksum = log.checksum;
         }
-        Ok(Chunk {
-            epoch: log.last_epoch() + 1,
-            // All segments of a store that was not replicated before belong to its first epoch.
-            first_segment: if is_first { 1 } else { self.first_segment },
-            ..self.empty_chunk(ChunkKind::Fence)
-        })
+        Ok(Chunk { epoch: log.epoch + 1, ..self.empty_chunk(ChunkKind::Fence) })
     }
 
     /// Returns whether the fence is in the collected past: on the number of a chunk that was removed, or behind such a
@@ -130,21 +122,21 @@ impl Replication {
         Ok(newest.is_some_and(|manifest| manifest.chunk >= fence.number))
     }
 
-    fn lead(&self, mut log: RemoteLog, fence: &Chunk) {
-        log.epochs.push(Epoch { epoch: fence.epoch, first_segment: fence.first_segment });
-        self.copies.set_epochs(log.epochs.clone());
+    fn lead(&self, log: RemoteLog, fence: &Chunk) {
+        self.copies.allow_uploads();
         let manifest = log.manifest.as_ref();
         for (id, segment) in &log.log {
             if segment.first_chunk.is_none() {
-                self.copies.mark_uploaded(*id);
+                let object = RemoteSegment { id: *id, salt: segment.salt };
+                self.copies.mark_uploaded(RemoteCopy { object, bytes: segment.bytes });
             }
         }
         let listed = manifest.into_iter().flat_map(|manifest| &manifest.segments);
         for segment in listed.filter(|segment| segment.class == SegmentClass::Compacted) {
-            self.copies.mark_uploaded(segment.id);
+            self.copies.mark_uploaded(RemoteCopy { object: segment.object, bytes: segment.bytes });
         }
         let mut shared = self.shared();
-        shared.epochs = log.epochs;
+        shared.epoch = fence.epoch;
         shared.log = log.log;
         shared.is_complete = manifest.is_some();
         shared.manifest = manifest.map(|manifest| (manifest.chunk, manifest.created_ms));

@@ -19,7 +19,7 @@ use crate::format::{
 use crate::index::View;
 use crate::limits;
 use crate::remote::RemoteStore;
-use crate::segment::{LOG_FOLDER, LogPosition};
+use crate::segment::{LOG_FOLDER, LogPosition, RemoteCopy};
 
 /// Log position at which a chunk must end.
 pub(super) struct Cut {
@@ -125,12 +125,16 @@ impl Replication {
             match usage.class {
                 SegmentClass::Big => {}
                 SegmentClass::Log => drop(present.insert(id)),
+                // One that is not uploaded was lost on this machine before that.
                 class @ SegmentClass::Compacted => {
-                    let path = id.path(class);
-                    let io = |source| Error::io(format!("reading {path}"), source);
-                    let file = disk.open(&path).map_err(io)?;
-                    let bytes = file.bytes_len().map_err(io)?;
-                    compacted.push(ManifestSegment { id, class, bytes, first_chunk: None });
+                    compacted.extend(self.copies.uploaded(id).map(
+                        |RemoteCopy { object, bytes }| ManifestSegment {
+                            object,
+                            class,
+                            bytes,
+                            first_chunk: None,
+                        },
+                    ));
                 }
             }
         }
@@ -180,7 +184,7 @@ impl Replication {
             .filter(|(id, _)| Some(**id) <= position.segment && pending.present.contains(id));
         let mut segments: Vec<_> = of_log
             .map(|(id, segment)| ManifestSegment {
-                id: *id,
+                object: RemoteSegment { id: *id, salt: segment.salt },
                 class: SegmentClass::Log,
                 bytes: match segment.first_chunk {
                     Some(_) if Some(*id) == position.segment => position.offset,
@@ -190,7 +194,7 @@ impl Replication {
             })
             .collect();
         segments.extend(&pending.compacted);
-        segments.sort_by_key(|segment| segment.id);
+        segments.sort_by_key(|segment| segment.object.id);
         Manifest {
             store: self.store.store,
             chunk,
@@ -200,7 +204,7 @@ impl Replication {
             end: position.segment.map(|segment| Predecessor { segment, end: position.offset }),
             next_group: position.next_group,
             previous_group: position.previous_group,
-            epochs: shared.epochs.clone(),
+            epoch: shared.epoch,
             segments,
             unreferenced: pending.unreferenced.clone(),
         }

@@ -1,4 +1,4 @@
-//! File `REMOTE` in the data folder: the store is replicated, and which epochs began from this folder.
+//! File `REMOTE` in the data folder: the store is replicated, and which epoch last began from this folder.
 //!
 //! Guarantees: the file is replaced atomically.
 
@@ -12,21 +12,11 @@ use crate::segment::{RemoteSegments, SegmentSet};
 
 /// Protects the segments of a store that is replicated, but opened without its remote store: none is replaced.
 pub(crate) fn protect_unreplicated(disk: &Arc<dyn Disk>, segments: &SegmentSet) -> Result<()> {
-    if begin_life(disk.as_ref(), segments)?.is_some() {
-        segments.replicate(Arc::new(RemoteSegments::new(Arc::clone(disk), None, false)));
+    if read_mark(disk.as_ref())?.is_some() {
+        let copies = RemoteSegments::new(Arc::clone(disk), segments.store(), None, false);
+        segments.replicate(Arc::new(copies));
     }
     Ok(())
-}
-
-/// Records that segments from the next id on are assigned by a process that is not the primary yet, unless an earlier
-/// one recorded that and never became the primary. Before the first write. Returns the mark; `None` if there is none.
-pub(super) fn begin_life(disk: &dyn Disk, segments: &SegmentSet) -> Result<Option<RemoteMark>> {
-    let Some(mut mark) = read_mark(disk)? else { return Ok(None) };
-    if mark.first_segment == 0 {
-        mark.first_segment = segments.next_id();
-        write_mark(disk, &mark)?;
-    }
-    Ok(Some(mark))
 }
 
 /// Ends the replication of a store: its segments may be compacted without a remote store. The caller holds the lock of

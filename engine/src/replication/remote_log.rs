@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::status::RemoteLogSegment;
 use crate::error::{Error, Result};
 use crate::format::{
-    CHUNK_HEADER_BYTES, Checksum, Chunk, ChunkKind, Epoch, MANIFEST_PREFIX, Malformed, Manifest,
-    REMOTE_FILE, SegmentClass, SegmentId, StoreFile, decode_remote_file,
+    CHUNK_HEADER_BYTES, Checksum, Chunk, ChunkKind, MANIFEST_PREFIX, Malformed, Manifest,
+    ManifestSegment, REMOTE_FILE, SegmentClass, SegmentId, StoreFile, decode_remote_file,
 };
 use crate::remote::{Part, RemoteStore};
 use crate::segment::LogPosition;
@@ -22,7 +22,8 @@ pub(super) struct RemoteLog {
     /// Last chunk, with its checksum.
     pub(super) chunk: u64,
     pub(super) checksum: Checksum,
-    pub(super) epochs: Vec<Epoch>,
+    /// Last epoch; 0 for none.
+    pub(super) epoch: u64,
     pub(super) position: LogPosition,
     pub(super) log: BTreeMap<SegmentId, RemoteLogSegment>,
 }
@@ -104,7 +105,7 @@ impl RemoteLog {
             chunks: Vec::new(),
             chunk: 0,
             checksum: Checksum::default(),
-            epochs: Vec::new(),
+            epoch: 0,
             position: LogPosition::START,
             log: BTreeMap::new(),
             manifest: None,
@@ -115,7 +116,7 @@ impl RemoteLog {
         }
         log.chunk = manifest.chunk;
         log.checksum = manifest.chunk_checksum;
-        log.epochs.clone_from(&manifest.epochs);
+        log.epoch = manifest.epoch;
         log.position = LogPosition {
             lsn: manifest.last_lsn,
             segment: manifest.end.map(|end| end.segment),
@@ -125,7 +126,9 @@ impl RemoteLog {
         };
         let of_log = manifest.segments.iter().filter(|it| it.class == SegmentClass::Log);
         log.log = of_log
-            .map(|it| (it.id, RemoteLogSegment { first_chunk: it.first_chunk, bytes: it.bytes }))
+            .map(|&ManifestSegment { object, bytes, first_chunk, .. }| {
+                (object.id, RemoteLogSegment { salt: object.salt, first_chunk, bytes })
+            })
             .collect();
         log.manifest = Some(manifest);
         Ok(log)
@@ -156,16 +159,9 @@ impl RemoteLog {
         self.chunk = chunk.number;
         self.checksum = chunk.checksum();
         self.position = end_of(&chunk);
-        if chunk.kind == ChunkKind::Fence {
-            self.epochs.push(Epoch { epoch: chunk.epoch, first_segment: chunk.first_segment });
-        }
+        self.epoch = chunk.epoch;
         add_log_bytes(&mut self.log, &chunk);
         self.chunks.push(chunk);
-    }
-
-    /// Returns the number of the last epoch; 0 if there is none.
-    pub(super) fn last_epoch(&self) -> u64 {
-        self.epochs.last().map_or(0, |epoch| epoch.epoch)
     }
 }
 
@@ -184,8 +180,8 @@ pub(super) fn end_of(chunk: &Chunk) -> LogPosition {
 pub(super) fn add_log_bytes(log: &mut BTreeMap<SegmentId, RemoteLogSegment>, chunk: &Chunk) {
     if let (ChunkKind::Log, Some(segment)) = (chunk.kind, chunk.segment) {
         let bytes = chunk.from + chunk.bytes;
-        let first_chunk = Some(chunk.number);
-        log.entry(segment).or_insert(RemoteLogSegment { first_chunk, bytes }).bytes = bytes;
+        let (salt, first_chunk) = (chunk.salt, Some(chunk.number));
+        log.entry(segment).or_insert(RemoteLogSegment { salt, first_chunk, bytes }).bytes = bytes;
     }
 }
 

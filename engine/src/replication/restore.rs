@@ -11,13 +11,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::remote_log::{
-    RemoteLog, damaged, list_manifests, newest_manifest, read_manifest, read_remote_file,
+    RemoteLog, damaged, list_all, list_manifests, newest_manifest, read_manifest, read_remote_file,
 };
 use crate::disk::{Disk, DiskFile, LOCK};
 use crate::error::{Error, Result};
 use crate::format::{
-    Chunk, ChunkKind, Epoch, Malformed, Manifest, ManifestSegment, RecordContent, RecordOp,
-    STORE_FILE, SegmentClass, SegmentId, StoreFile, remote_segment,
+    Chunk, ChunkKind, Malformed, Manifest, ManifestSegment, REMOTE_SEGMENT_PREFIX, RecordContent,
+    RecordOp, RemoteSegment, STORE_FILE, SegmentClass, SegmentId, StoreFile,
 };
 use crate::limits;
 use crate::progress::{ProgressCallback, WorkProgress};
@@ -91,8 +91,7 @@ pub fn restore(
         remote,
         to,
         store: store.store,
-        epochs: &log.epochs,
-        big: BTreeSet::new(),
+        big: BTreeMap::new(),
         report,
         progress: WorkProgress::default(),
         watch,
@@ -149,9 +148,8 @@ struct Target<'a, 'w> {
     remote: &'a dyn RemoteStore,
     to: &'a dyn Disk,
     store: uuid::Uuid,
-    epochs: &'a [Epoch],
-    /// Big segments that records name.
-    big: BTreeSet<SegmentId>,
+    /// Big segments that records name, with the hash of their body.
+    big: BTreeMap<SegmentId, [u8; 32]>,
     report: RestoreReport,
     progress: WorkProgress,
     watch: &'a mut ProgressCallback<'w>,
@@ -171,14 +169,7 @@ impl Target<'_, '_> {
         }
         self.apply_chunks(log)?;
         self.check_log(log)?;
-        let big = std::mem::take(&mut self.big);
-        self.progress.total_items = big.len() as u64;
-        let mut folders = BTreeSet::new();
-        for id in big {
-            folders.insert(id.folder(SegmentClass::Big));
-            self.fetch(id, SegmentClass::Big, None)?;
-            self.progress.done_items += 1;
-        }
+        let folders = self.fetch_big_segments()?;
         let fixed = [LOG_FOLDER, COMPACTED_FOLDER, BIG_FOLDER].map(str::to_owned);
         for folder in folders.into_iter().chain(fixed) {
             let synced = self.to.sync_folder(&folder);
@@ -190,12 +181,13 @@ impl Target<'_, '_> {
     /// Fetches a segment of the manifest from `seg/`, or assembles it from chunks.
     fn fetch_or_assemble(&mut self, segment: &ManifestSegment, log: &RemoteLog) -> Result<()> {
         let ends = log.manifest.as_ref().and_then(|manifest| manifest.end);
-        let end = ends.filter(|end| end.segment == segment.id).map(|end| end.end);
-        if self.fetch(segment.id, segment.class, end)? {
+        let id = segment.object.id;
+        let end = ends.filter(|end| end.segment == id).map(|end| end.end);
+        if self.fetch(segment.object, segment.class, end)? {
             return Ok(());
         }
         let Some(first) = segment.first_chunk else {
-            let name = remote_segment(self.epochs, segment.id).object_name();
+            let name = segment.object.object_name();
             add_damage(&mut self.report, &damaged(&name, Malformed::Missing));
             return Ok(());
         };
@@ -210,11 +202,57 @@ impl Target<'_, '_> {
                 }
                 Err(other) => return Err(other),
             };
-            if chunk.segment == Some(segment.id) {
+            if chunk.segment == Some(id) {
                 self.write(&chunk, &body)?;
             }
         }
         Ok(())
+    }
+
+    /// Fetches the big segments that records name, as far as they exist. Returns their folders.
+    fn fetch_big_segments(&mut self) -> Result<BTreeSet<String>> {
+        let big = std::mem::take(&mut self.big);
+        self.progress.total_items = big.len() as u64;
+        let mut objects = BTreeSet::new();
+        if !big.is_empty() {
+            list_all(self.remote, REMOTE_SEGMENT_PREFIX, None, |found| {
+                let object = RemoteSegment::from_object_name(&found.name);
+                objects.extend(object.filter(|object| big.contains_key(&object.id)));
+            })?;
+        }
+        let (mut folders, mut done) = (BTreeSet::new(), None);
+        for object in objects {
+            let id = object.id;
+            folders.insert(id.folder(SegmentClass::Big));
+            if done != Some(id)
+                && self.fetch(object, SegmentClass::Big, None)?
+                && self.is_content(id, big.get(&id))?
+            {
+                done = Some(id);
+                self.progress.done_items += 1;
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Returns whether a fetched big segment has the content that the record names; otherwise another process uploaded
+    /// it, and it is removed.
+    fn is_content(&self, id: SegmentId, expected: Option<&[u8; 32]>) -> Result<bool> {
+        let class = SegmentClass::Big;
+        let path = &id.path(class);
+        let file =
+            &self.to.open(path).map_err(|source| Error::io(format!("opening {path}"), source))?;
+        let copy = SegmentCopy { file, path, id, class, store: self.store, end: None };
+        match copy.big_hash() {
+            Ok(hash) if Some(&hash) != expected => {
+                let removed = self.to.remove(path);
+                removed.map_err(|source| Error::io(format!("removing {path}"), source))?;
+                Ok(false)
+            }
+            // Damage, which the verification reported.
+            Ok(_) | Err(Error::Corrupt(_)) => Ok(true),
+            Err(other) => Err(other),
+        }
     }
 
     /// Writes the chunks after the manifest.
@@ -257,8 +295,13 @@ impl Target<'_, '_> {
     }
 
     /// Fetches a segment from `seg/` and verifies it. Returns false if it is not there.
-    fn fetch(&mut self, id: SegmentId, class: SegmentClass, end: Option<u64>) -> Result<bool> {
-        let name = remote_segment(self.epochs, id).object_name();
+    fn fetch(
+        &mut self,
+        object: RemoteSegment,
+        class: SegmentClass,
+        end: Option<u64>,
+    ) -> Result<bool> {
+        let (name, id) = (object.object_name(), object.id);
         let path = id.path(class);
         let folder = id.folder(class);
         let created = self.to.create_folder(&folder);
@@ -363,9 +406,10 @@ impl Target<'_, '_> {
         copy.verify(
             &|_| Ok(true),
             &mut |found| {
-                let put = &found.record.op;
-                if let RecordOp::Put { content: RecordContent::Big { segment, .. }, .. } = put {
-                    big.insert(*segment);
+                if let RecordOp::Put { content: RecordContent::Big { segment, .. }, meta, .. } =
+                    &found.record.op
+                {
+                    big.insert(*segment, meta.hash);
                 }
             },
             add,

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
 use super::chunk_source::log_header;
-use super::status::RemoteLogSegment;
 use super::{Replication, ReplicationState, ReplicationStep, UpkeepState};
 use crate::error::{Error, Result};
 use crate::format::{SegmentClass, SegmentId};
@@ -82,14 +81,14 @@ impl Replication {
             initial.waiting.rotate_left(1);
             return Ok(false);
         }
-        match self.upload_if_missing(id, class) {
-            Ok(bytes) if class == SegmentClass::Log => {
-                let segment = RemoteLogSegment { first_chunk: None, bytes };
-                self.shared().log.insert(id, segment);
+        match self.copies.upload_if_missing(id, class) {
+            Ok(copy) if class == SegmentClass::Log => {
+                self.shared().log.insert(id, copy.into());
             }
             Ok(_) => {}
             // Its object was deleted in the meantime, or it is lost on this machine as well.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(Error::Corrupt(_)) => {}
             Err(other) => return Err(other),
         }
         initial.waiting.pop_front();
@@ -111,12 +110,12 @@ impl Replication {
             waiting.extend(retained.map(|(id, _)| (id, SegmentClass::Big)));
         }
         for (id, usage) in view.segments()? {
-            let is_missing = match usage.class {
+            let is_due = match usage.class {
                 SegmentClass::Log => false,
-                SegmentClass::Compacted => !self.copies.is_uploaded(id),
-                SegmentClass::Big => is_first && id.get() < self.first_segment,
+                SegmentClass::Compacted => true,
+                SegmentClass::Big => is_first,
             };
-            if is_missing {
+            if is_due && !self.copies.is_uploaded(id) {
                 waiting.push_back((id, usage.class));
             }
         }
@@ -142,8 +141,8 @@ impl Replication {
             if !self.is_sealed(id)? {
                 continue;
             }
-            let bytes = self.copies.upload(id, SegmentClass::Log)?;
-            self.shared().log.insert(id, RemoteLogSegment { first_chunk: None, bytes });
+            let copy = self.copies.upload(id, SegmentClass::Log)?;
+            self.shared().log.insert(id, copy.into());
             return Ok(true);
         }
         Ok(false)
@@ -158,21 +157,5 @@ impl Replication {
         let file = self.segments.disk().open(&path);
         let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
         Ok(read_footer(file.as_ref(), &header)?.is_some())
-    }
-
-    /// Uploads a segment, unless the remote store has an object of its name and length. Returns its length.
-    pub(super) fn upload_if_missing(&self, id: SegmentId, class: SegmentClass) -> Result<u64> {
-        let path = id.path(class);
-        let io = |source| Error::io(format!("opening {path}"), source);
-        let file = self.segments.disk().open(&path).map_err(io)?;
-        let bytes = file.bytes_len().map_err(io)?;
-        let name = self.copies.object(id).object_name();
-        let listed = self.remote.list(&name, None, 1);
-        let listed = listed.map_err(|source| Error::remote(format!("listing {name}"), &source))?;
-        if listed.first().is_some_and(|found| found.name == name && found.bytes == bytes) {
-            self.copies.mark_uploaded(id);
-            return Ok(bytes);
-        }
-        self.copies.upload(id, class)
     }
 }

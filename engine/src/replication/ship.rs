@@ -152,6 +152,7 @@ impl Replication {
         read.pieces.iter().for_each(|piece| checksum.update(piece));
         let chunk = Chunk {
             segment: Some(read.segment),
+            salt: read.salt,
             from: read.from,
             bytes: read.pieces.iter().map(|piece| piece.len() as u64).sum(),
             last_lsn: read.end.lsn,
@@ -170,7 +171,7 @@ impl Replication {
         Chunk {
             store: self.store.store,
             number: shared.chunk + 1,
-            epoch: shared.epochs.last().map_or(0, |epoch| epoch.epoch),
+            epoch: shared.epoch,
             primary: self.primary,
             segment,
             from: offset,
@@ -180,7 +181,7 @@ impl Replication {
             previous_group,
             previous: shared.chunk_checksum,
             sent_ms: self.clock.unix_ms(),
-            first_segment: 0,
+            salt: 0,
             kind,
             lease_seconds: self.options.lease_seconds,
             body: Checksum::of(&[]),
@@ -193,7 +194,7 @@ impl Replication {
             if self.copies.is_uploaded(*id) {
                 continue;
             }
-            match self.upload_if_missing(*id, SegmentClass::Big) {
+            match self.copies.upload_if_missing(*id, SegmentClass::Big) {
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                     self.skip_missing(*id)?;
                 }

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::Replication;
 use super::manifests::Cut;
 use crate::error::{Error, Result};
-use crate::format::{Checksum, Epoch, SegmentId};
+use crate::format::{Checksum, SegmentId};
 use crate::limits;
 use crate::remote::{ProbeReport, RemoteStore, RequestCounts};
-use crate::segment::LogPosition;
+use crate::segment::{LogPosition, RemoteCopy};
 
 /// Options of replication.
 #[derive(Clone)]
@@ -118,7 +118,8 @@ pub struct ReplicationStatus {
 /// State that shipping, uploads and the status share.
 pub(super) struct Shared {
     pub(super) state: ReplicationState,
-    pub(super) epochs: Vec<Epoch>,
+    /// Last epoch; 0 for none.
+    pub(super) epoch: u64,
     /// Last chunk, with its checksum.
     pub(super) chunk: u64,
     pub(super) chunk_checksum: Checksum,
@@ -146,17 +147,25 @@ pub(super) struct Shared {
 /// Log segment of which the remote store has something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RemoteLogSegment {
+    /// Salt of its header.
+    pub(super) salt: u64,
     /// First chunk with its bytes; `None` once it is in `seg/`.
     pub(super) first_chunk: Option<u64>,
     /// Length of the object in `seg/`, or end of its groups in the chunks.
     pub(super) bytes: u64,
 }
 
+impl From<RemoteCopy> for RemoteLogSegment {
+    fn from(RemoteCopy { object, bytes }: RemoteCopy) -> Self {
+        Self { salt: object.salt, first_chunk: None, bytes }
+    }
+}
+
 impl Shared {
     pub(super) fn new(now_ms: u64) -> Self {
         Self {
             state: ReplicationState::Connecting,
-            epochs: Vec::new(),
+            epoch: 0,
             chunk: 0,
             chunk_checksum: Checksum::default(),
             position: LogPosition::START,
@@ -188,12 +197,11 @@ impl Replication {
         } else {
             end.offset
         };
-        let last_epoch = shared.epochs.last().map_or(0, |epoch| epoch.epoch);
         ReplicationStatus {
             state: shared.state.clone(),
             ack: self.options.ack,
             primary: self.primary,
-            epoch: if is_primary { last_epoch } else { 0 },
+            epoch: if is_primary { shared.epoch } else { 0 },
             chunk: shared.chunk,
             shipped_lsn: shared.position.lsn,
             last_lsn: end.lsn,

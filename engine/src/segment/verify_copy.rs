@@ -70,17 +70,30 @@ impl SegmentCopy<'_> {
         Ok(())
     }
 
-    fn verify_big(&self, header: &SegmentHeader, damage: &mut dyn FnMut(Error)) -> Result<()> {
+    /// Returns the hash of the body of a big segment, as its trailer states it.
+    pub(crate) fn big_hash(&self) -> Result<[u8; 32]> {
+        let header = read_header(self.file.as_ref(), self.path, self.id, self.class, self.store)?;
+        Ok(self.read_trailer(&header)?.1.hash)
+    }
+
+    /// Reads the trailer of a big segment, with its offset.
+    fn read_trailer(&self, header: &SegmentHeader) -> Result<(u64, BigTrailer)> {
         let io = |source| Error::io(format!("reading {}", self.path), source);
         let damaged = |offset, reason| Error::corrupt(self.path, offset, reason);
         let length = self.file.bytes_len().map_err(io)?;
-        let trailer_at = length
+        let at = length
             .checked_sub(BIG_TRAILER_BYTES as u64)
             .ok_or_else(|| damaged(length, Malformed::Short))?;
         let mut trailer = [0; BIG_TRAILER_BYTES];
-        self.file.read_at(trailer_at, &mut trailer).map_err(io)?;
-        let trailer = BigTrailer::decode(&trailer, header.context().at(trailer_at))
-            .map_err(|reason| damaged(trailer_at, reason))?;
+        self.file.read_at(at, &mut trailer).map_err(io)?;
+        let trailer = BigTrailer::decode(&trailer, header.context().at(at));
+        Ok((at, trailer.map_err(|reason| damaged(at, reason))?))
+    }
+
+    fn verify_big(&self, header: &SegmentHeader, damage: &mut dyn FnMut(Error)) -> Result<()> {
+        let io = |source| Error::io(format!("reading {}", self.path), source);
+        let damaged = |offset, reason| Error::corrupt(self.path, offset, reason);
+        let (trailer_at, trailer) = self.read_trailer(header)?;
         let table_at = BigTrailer::table_offset(trailer.body_bytes);
         let mut table = vec![0; usize::try_from(trailer_at.saturating_sub(table_at)).unwrap_or(0)];
         self.file.read_at(table_at, &mut table).map_err(io)?;

@@ -194,7 +194,7 @@ impl Store {
                     store: recovered.store,
                     position: recovered.position,
                 };
-                Some(Replication::new(context, replication)?)
+                Some(Replication::new(context, replication))
             }
         };
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use engine::remote::{Created, RemoteCall, RemoteStore};
 use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::{Batch, Store};
-use tests::store::{fact, idle, name, put, read};
+use tests::store::{body, fact, idle, name, put, read};
 
 use super::worlds::{RemoteWorld, Stalling, fill, settle, ship, shown};
 
@@ -74,6 +74,25 @@ fn fenced_process_removes_nothing() {
     while first.step_replication_upkeep().is_ok_and(|step| step == WORKED) {}
     assert_eq!(world.remote.names(), before);
     assert_eq!(world.restored(), shown(&second));
+}
+
+#[test]
+fn segments_of_two_processes_with_one_id_differ() {
+    for seed in 0..8 {
+        let world = RemoteWorld::acknowledging_remotely(seed);
+        let first = world.open();
+        settle(&first).unwrap();
+        // Its body is uploaded, its record is not.
+        put(&first, &name("lost"), &body(1, 9_000)).unwrap_err();
+        let restored = world.restore(None).unwrap().0;
+        let second = world.machine(restored, seed + 100).open();
+        put(&second, &name("present"), &body(2, 9_000)).unwrap_err();
+        settle(&second).unwrap();
+        let names = world.remote.names();
+        let copies = names.iter().filter(|name| name.starts_with("seg/0000000001-"));
+        assert_eq!(copies.count(), 2, "{names:?}");
+        assert_eq!(world.restored(), shown(&second));
+    }
 }
 
 #[test]
