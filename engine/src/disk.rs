@@ -88,6 +88,12 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Returns the capacity of the disk in bytes.
     fn capacity_bytes(&self) -> io::Result<u64>;
+
+    /// Returns false if the bytes of a file are not on this machine, so that reading it takes the network.
+    fn is_local(&self, path: &str) -> io::Result<bool> {
+        let _ = path;
+        Ok(true)
+    }
 }
 
 /// Exclusive lock of a disk; released on drop.
@@ -153,7 +159,20 @@ pub trait DiskFile: Send + Sync {
         Ok(0)
     }
 
-    /// Maps the whole file at its current length. Only for files whose bytes no longer change.
+    /// Returns whether reads may fetch bytes over the network.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Drops cached bytes of a range, so that the next read fetches them again from where the file is. Returns false
+    /// if the file is not cached.
+    fn discard_cached(&self, range: Range<u64>) -> bool {
+        let _ = range;
+        false
+    }
+
+    /// Maps the whole file at its current length. Only for files whose bytes no longer change. `Unsupported` if it
+    /// can only be read.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;
 }
 

@@ -52,6 +52,18 @@ pub enum Error {
     Cancelled,
 }
 
+/// Content of the I/O error of a file whose bytes are in the remote store, which cannot be reached.
+#[derive(Debug)]
+pub(crate) struct RemoteFailure(pub(crate) String);
+
+impl fmt::Display for RemoteFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RemoteFailure {}
+
 /// Corrupt location: file, offset, reason, and the affected object if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
@@ -86,6 +98,9 @@ impl Error {
     pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
+            _ if source.get_ref().is_some_and(|inner| inner.is::<RemoteFailure>()) => {
+                Self::remote(doing.into(), &source)
+            }
             _ => Self::Io { doing: doing.into(), source: Arc::new(source) },
         }
     }

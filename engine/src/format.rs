@@ -7,6 +7,7 @@
 //! STORE             store_file
 //! BACKUP            backup_file, in an image of a store
 //! REMOTE            remote_mark, in a replicated store
+//! *.ref             remote_reference, in place of a segment
 //! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
 //! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
@@ -61,6 +62,7 @@ pub mod record;
 pub mod record_kind;
 pub mod remote_file;
 pub mod remote_mark;
+pub mod remote_reference;
 pub mod retained;
 pub mod scrub_result;
 pub mod segment_header;
@@ -108,12 +110,16 @@ pub use self::record::{
 pub use self::record_kind::RecordKind;
 pub use self::remote_file::{REMOTE_FILE, decode_remote_file, encode_remote_file};
 pub use self::remote_mark::{REMOTE_MARK, RemoteMark};
+pub use self::remote_reference::{REFERENCE_BYTES, REFERENCE_SUFFIX, RemoteReference};
 pub use self::retained::{RETAINED_SEGMENT_BYTES, RetainedSegment};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
     Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES, SegmentHeader,
 };
-pub use self::segment_id::{BIG_FOLDER_SEGMENTS, SegmentClass, SegmentId, big_folder_number};
+pub use self::segment_id::{
+    BIG_FOLDER, BIG_FOLDER_SEGMENTS, COMPACTED_FOLDER, LOG_FOLDER, SEGMENT_SUFFIX, SegmentClass,
+    SegmentId, big_folder_number,
+};
 pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
 pub use self::store_file::{STORE_FILE, STORE_FILE_BYTES, StoreFile};
 pub use self::usage::{USAGE_BYTES, Usage};

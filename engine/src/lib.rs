@@ -119,6 +119,7 @@ mod segment;
 pub mod snapshot;
 pub mod stats;
 mod store;
+mod tier;
 pub mod upload;
 mod upload_memory;
 

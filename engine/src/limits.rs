@@ -176,6 +176,18 @@ pub const REMOTE_RETENTION_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 pub const REMOTE_ACK_MS: u64 = 10_000;
 /// Maximum pause after a failed call to the remote store, in milliseconds.
 pub const REMOTE_RETRY_MS_MAX: u64 = 5_000;
+/// Size in bytes of the units in which a segment is fetched from the remote store.
+pub const TIER_UNIT_BYTES: u64 = 256 * KIB as u64;
+/// Maximum number of bytes that one request of a read fetches.
+pub const TIER_READ_AHEAD_BYTES_MAX: u64 = 8 * MIB as u64;
+/// Minimum share of dead bytes, in percent, for the compaction of a segment that is only in the remote store.
+pub const COMPACTION_REMOTE_DEAD_PERCENT_MIN: u64 = 75;
+/// Free space in bytes that remains when segments are fetched back to this machine.
+pub const RECALL_FREE_BYTES_MIN: u64 = 1_024 * MIB as u64;
+/// Interval in milliseconds at which known damage is looked at, to repair it from the remote store.
+pub const MEND_INTERVAL_MS: u64 = 10_000;
+/// Interval in milliseconds at which the local size of a store is compared with its limit.
+pub const EVICTION_INTERVAL_MS: u64 = 10_000;
 /// Maximum time in milliseconds for which closing a store waits for the last chunks.
 pub const SHIP_AT_CLOSE_MS: u64 = 10_000;
 

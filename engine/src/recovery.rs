@@ -38,16 +38,16 @@ use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_FOLDER_SEGMENTS, LsnRanges, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES,
-    SegmentClass, SegmentHeader, SegmentId, StoreFile, big_folder_number,
+    BIG_FOLDER, BIG_FOLDER_SEGMENTS, COMPACTED_FOLDER, LOG_FOLDER, LsnRanges, Malformed,
+    SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    StoreFile, big_folder_number,
 };
 use crate::index::{Index, IndexLocation};
 use crate::limits;
 use crate::replay::Replay;
 use crate::rng::Rng;
 use crate::segment::{
-    BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, Verification,
-    is_zero, read_header, seal,
+    CursorFault, LogPosition, SegmentSet, Verification, is_zero, read_header, seal,
 };
 use crate::upload::UPLOADS_FOLDER;
 
@@ -341,9 +341,11 @@ fn replay_log(
     let start = replay.position().segment;
     for (at, header) in log.iter().enumerate() {
         if start.is_some_and(|start| header.segment < start) {
-            // All its records are in the index; it was sealed, or is sealed now.
-            let successors = log.get(at + 1..).unwrap_or_default();
-            replay_segment::seal_if_needed(segments, header, successors, report)?;
+            // All its records are in the index; it was sealed, or is sealed now. A segment in the remote store is sealed.
+            if segments.is_local(header.segment, SegmentClass::Log) {
+                let successors = log.get(at + 1..).unwrap_or_default();
+                replay_segment::seal_if_needed(segments, header, successors, report)?;
+            }
             continue;
         }
         let successors = log.get(at + 1..).unwrap_or_default();

@@ -18,7 +18,8 @@
 //!   success, no object means to retry, anything else fences this process.
 //! - D6: A chunk or segment is removed only if a manifest that does not need it was created before, and no retained
 //!   manifest needs it. A fence is never removed.
-//! - D8: No log segment is compacted or punched before it is in the remote store.
+//! - D8: No log segment is compacted or punched before it is in the remote store, and no file is evicted before its
+//!   copy was listed there with its length.
 //! - D9: A manifest describes the store as of a chunk that its creator created, and contains the checksum of that
 //!   chunk.
 //!
@@ -27,10 +28,13 @@
 mod acknowledgements;
 mod chunk_source;
 mod collect;
+mod evict;
 mod fence;
 mod folder;
 mod manifests;
 mod mark;
+mod mend;
+mod refer;
 mod remote_log;
 mod restore;
 mod segment_uploads;
@@ -42,15 +46,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
 use self::acknowledgements::Acknowledgements;
-pub use self::folder::{detach_folder, restore_folder};
+use self::evict::EvictionState;
+pub use self::folder::{detach_folder, restore_folder, restore_folder_references};
 use self::manifests::ManifestState;
 pub use self::mark::detach;
 pub(crate) use self::mark::protect_unreplicated;
-pub use self::restore::{RestorePoint, RestoreReport, restore, restore_points};
+use self::mend::MendState;
+pub use self::restore::{RestorePoint, RestoreReport, restore, restore_points, restore_references};
 use self::segment_uploads::InitialUpload;
 use self::ship::PendingChunk;
 use self::status::Shared;
-pub use self::status::{RemoteAck, ReplicationOptions, ReplicationState, ReplicationStatus};
+pub use self::status::{
+    RemoteAck, ReplicationOptions, ReplicationState, ReplicationStatus, TierStatus,
+};
 use crate::clock::Clock;
 use crate::commit::HealthState;
 use crate::disk::Disk;
@@ -59,10 +67,12 @@ use crate::index::Index;
 use crate::remote::{CountedRemote, RemoteStore};
 use crate::rng::Rng;
 use crate::segment::{LogPosition, RemoteSegments, SegmentSet};
+use crate::tier::TieredDisk;
 
 /// Replication of an open store.
 pub(crate) struct Replication {
     options: ReplicationOptions,
+    tier: Arc<TieredDisk>,
     remote: Arc<CountedRemote>,
     segments: Arc<SegmentSet>,
     copies: Arc<RemoteSegments>,
@@ -90,6 +100,8 @@ struct UpkeepState {
     is_probed: bool,
     manifests: ManifestState,
     collected_ms: Option<u64>,
+    eviction: EvictionState,
+    mending: MendState,
 }
 
 /// Result of a step.
@@ -103,7 +115,8 @@ pub enum ReplicationStep {
 
 /// Parts of an open store that replication uses.
 pub(crate) struct ReplicationContext {
-    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) tier: Arc<TieredDisk>,
+    pub(crate) remote: Arc<CountedRemote>,
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Arc<Index>,
     pub(crate) health: Arc<HealthState>,
@@ -116,19 +129,19 @@ pub(crate) struct ReplicationContext {
 impl Replication {
     /// Creates the replication of a store that was just opened, before its first write.
     pub(crate) fn new(context: ReplicationContext, options: ReplicationOptions) -> Arc<Self> {
-        let ReplicationContext { disk, segments, index, health, clock, rng, store, position } =
-            context;
-        let remote = Arc::new(CountedRemote::new(Arc::clone(&options.remote)));
+        let ReplicationContext { tier, remote, segments, index, health, .. } = context;
+        let ReplicationContext { clock, rng, store, position, .. } = context;
         let uploads_before_commit = options.ack == RemoteAck::Remote;
         let uploader = Arc::clone(&remote) as Arc<dyn RemoteStore>;
         let copies = Arc::new(RemoteSegments::new(
-            disk,
+            Arc::clone(&tier) as Arc<dyn Disk>,
             segments.store(),
             Some(uploader),
             uploads_before_commit,
         ));
         segments.replicate(Arc::clone(&copies));
         Arc::new(Self {
+            tier,
             remote,
             copies,
             index,

@@ -7,7 +7,7 @@
 //!
 //! Guarantees: writes nothing except the integrity state; one piece is in memory, which is a group or
 //! [`limits::WRITE_BYTES_MAX`]; a segment that is retired during its scrub is skipped.
-//! Non-goals: repair.
+//! Non-goals: repair; segments that are only in the remote store.
 
 mod damage_collector;
 mod damage_owners;
@@ -184,6 +184,9 @@ impl Scrubber {
         let mut oldest_ms: Option<u64> = None;
         for Segment { id, usage, verified_ms, .. } in all.into_iter().filter(|it| !it.is_active) {
             let class = usage.class;
+            if !self.store.segments.is_local(id, class) {
+                continue;
+            }
             let mut made_ms = 0;
             if verified_ms.is_none() {
                 if stopped() {
@@ -255,7 +258,11 @@ impl ScrubContext {
             let position = self.read_checked(|view| Ok(view.position()))?;
             let end = position.filter(|at| segment.is_active && at.segment == Some(segment.id));
             let end = end.map(|position| position.offset);
-            let begun = SegmentScrub::begin(self, segment.id, segment.usage.class, end)?;
+            let is_local = self.segments.is_local(segment.id, segment.usage.class);
+            let begun = match is_local {
+                true => SegmentScrub::begin(self, segment.id, segment.usage.class, end)?,
+                false => None,
+            };
             let WorkProgress { done_items, .. } = progress.get();
             progress.set(WorkProgress { done_items: done_items + 1, ..progress.get() });
             let Some(mut current) = begun else { continue };

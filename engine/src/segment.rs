@@ -41,5 +41,5 @@ pub(crate) use self::record_cursor::{CursorFault, CursorRecord, RecordCursor};
 pub(crate) use self::remote_segments::{RemoteCopy, RemoteSegments};
 pub use self::retention::RetainedStats;
 pub(crate) use self::seal::{read_footer, seal};
-pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, RemovalGuard, SegmentSet};
+pub(crate) use self::set::{RemovalGuard, SegmentSet};
 pub(crate) use self::verify_copy::SegmentCopy;

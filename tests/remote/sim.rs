@@ -9,4 +9,5 @@ mod python_reader;
 mod restoring;
 mod schedules;
 mod shipping;
+mod tiering;
 mod worlds;

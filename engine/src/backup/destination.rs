@@ -12,12 +12,12 @@ use super::segment_snapshot::{Source, SourceFile};
 use crate::disk::{Disk, DiskFile, LOCK, Lock};
 use crate::error::{Error, Result};
 use crate::format::{
-    BACKUP_FILE, BIG_TRAILER_BYTES, BackupFile, FOOTER_TRAILER_BYTES, Malformed, Predecessor,
-    SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES, SegmentClass, SegmentHeader, SegmentId,
-    StoreFile, big_folder_number,
+    BACKUP_FILE, BIG_FOLDER, BIG_TRAILER_BYTES, BackupFile, COMPACTED_FOLDER, FOOTER_TRAILER_BYTES,
+    LOG_FOLDER, Malformed, Predecessor, SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES,
+    SegmentClass, SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
 use crate::index::INDEX_FILE;
-use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, read_footer};
+use crate::segment::read_footer;
 
 /// Locked target folder.
 pub(super) struct Destination<'a> {

@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 
 use crate::error::{Corruption, Error, Result};
 use crate::format::{
-    Location, Malformed, Predecessor, Record, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
+    COMPACTED_FOLDER, LOG_FOLDER, Location, Malformed, Predecessor, Record, SegmentClass,
+    SegmentHeader, SegmentId, SegmentUsage,
 };
-use crate::segment::{
-    COMPACTED_FOLDER, LOG_FOLDER, LogPosition, RemovalGuard, SegmentSet, read_footer, read_header,
-};
+use crate::segment::{LogPosition, RemovalGuard, SegmentSet, read_footer, read_header};
 
 /// Published state at one moment.
 pub(crate) struct Published {

@@ -14,12 +14,15 @@ use crate::commit::{
     self, Batch, CommitInfo, CommitStep, Committer, HealthState, Operation, Queue, Rollover,
 };
 use crate::error::{Error, Result};
-use crate::format::{LsnRanges, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
+use crate::format::{
+    COMPACTED_FOLDER, LOG_FOLDER, LsnRanges, Origin, SegmentClass, SegmentHeader, SegmentId,
+    SegmentUsage,
+};
 use crate::index::{Index, View};
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::progress::{ProgressCallback, WorkProgress};
-use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read_origin};
+use crate::segment::{SegmentSet, read_footer, read_origin};
 
 /// Compactor of a store.
 pub(crate) struct Compactor {
@@ -127,7 +130,9 @@ impl Compactor {
             // Everything after the checkpoint is replayed by the next open.
             let is_behind = applied.is_some_and(|segment| id < segment)
                 || usage.class == SegmentClass::Compacted;
-            let may_be_replaced = self.context.segments.may_be_replaced(id);
+            let segments = &self.context.segments;
+            let may_be_replaced = segments.may_be_replaced(id)
+                && (plan::is_mostly_dead(&usage) || segments.is_local(id, usage.class));
             if is_behind && may_be_replaced && !refused.contains(&id) {
                 candidates.extend(self.candidate(id, usage)?);
             }

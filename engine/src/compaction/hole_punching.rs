@@ -24,6 +24,9 @@ impl Compactor {
             let segment = input.segment;
             let view = self.context.index.view();
             let Some(usage) = view.segment_usage(segment)? else { continue };
+            if !self.context.segments.is_local(segment, usage.class) {
+                continue;
+            }
             let pages = dead_pages(&self.context.segments, &view, segment)?;
             let all_bytes = pages.iter().map(|pages| pages.end - pages.start).sum::<u64>();
             let bytes = all_bytes.saturating_sub(usage.punched_bytes);

@@ -193,6 +193,13 @@ pub(crate) fn is_dead_enough(usage: &SegmentUsage, rules: CompactionRules) -> bo
         && dead_percent >= u64::from(rules.segment_dead_percent_min)
 }
 
+/// Returns whether so much of a segment is dead that it is compacted even if its live bytes have to be fetched from the
+/// remote store.
+pub(crate) fn is_mostly_dead(usage: &SegmentUsage) -> bool {
+    percent(reclaimable_bytes(usage), usage.record_bytes)
+        >= limits::COMPACTION_REMOTE_DEAD_PERCENT_MIN
+}
+
 /// Returns the record bytes and the reclaimable dead bytes of log and compacted segments.
 pub(crate) fn totals<'a>(all: impl Iterator<Item = &'a SegmentUsage>) -> (u64, u64) {
     all.filter(|usage| usage.class != SegmentClass::Big).fold((0, 0), |(records, dead), usage| {

@@ -10,6 +10,12 @@ use super::malformed::Malformed;
 pub const SEGMENT_ID_MAX: u64 = 9_999_999_999;
 /// Number of segment ids per folder of big segments.
 pub const BIG_FOLDER_SEGMENTS: u64 = 4_096;
+/// Folder of log segments.
+pub const LOG_FOLDER: &str = "log";
+/// Root folder of big segments.
+pub const BIG_FOLDER: &str = "big";
+/// Folder of compacted segments.
+pub const COMPACTED_FOLDER: &str = "compacted";
 /// Suffix of every segment file name.
 pub const SEGMENT_SUFFIX: &str = ".seg";
 
@@ -78,9 +84,9 @@ impl SegmentId {
     /// Returns the folder of the file, relative to the data folder: `log`, `big/00` or `compacted`.
     pub fn folder(self, class: SegmentClass) -> String {
         match class {
-            SegmentClass::Log => "log".to_owned(),
-            SegmentClass::Big => format!("big/{:02}", self.0 / BIG_FOLDER_SEGMENTS),
-            SegmentClass::Compacted => "compacted".to_owned(),
+            SegmentClass::Log => LOG_FOLDER.to_owned(),
+            SegmentClass::Big => format!("{BIG_FOLDER}/{:02}", self.0 / BIG_FOLDER_SEGMENTS),
+            SegmentClass::Compacted => COMPACTED_FOLDER.to_owned(),
         }
     }
 

@@ -16,13 +16,13 @@ use super::check_state::{Check, Root};
 use super::finding::{Remedy, Severity};
 use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};
-use crate::format::STORE_FILE;
+use crate::format::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, STORE_FILE};
 use crate::index::INDEX_FILE;
 use crate::limits;
 use crate::name::BucketName;
 use crate::progress::ProgressCallback;
-use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER};
 use crate::store::Environment;
+use crate::tier::TieredDisk;
 
 /// Options of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,9 @@ pub fn check(
     require_store(disk.as_ref())?;
     let lock = lock(disk.as_ref())?;
     let started_ms = surroundings.clock.monotonic_ms();
-    let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(Arc::clone(disk)));
+    // Reading a segment that is only in the remote store fails, instead of reporting it as missing.
+    let tier = TieredDisk::new(Arc::clone(disk), None, Arc::clone(&surroundings.clock));
+    let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(Arc::new(tier)));
     let view = Environment { disk: Arc::clone(&private), ..surroundings.clone() };
     let root = Root { disk: private, deep: options.deep, index: None, applied_lsn: 0 };
     let mut check = root.check(watch);

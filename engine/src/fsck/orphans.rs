@@ -9,9 +9,8 @@ use super::check_state::Check;
 use super::finding::{Remedy, Severity};
 use super::survey::StoreSurvey;
 use crate::error::{Error, Result};
-use crate::format::{SegmentClass, SegmentId, big_folder_number};
+use crate::format::{BIG_FOLDER, SegmentClass, SegmentId, big_folder_number};
 use crate::limits;
-use crate::segment::BIG_FOLDER;
 
 impl Check<'_, '_> {
     /// Searches the folders for orphans.

@@ -15,12 +15,12 @@ use super::finding::{Remedy, Severity};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    LsnRanges, Malformed, Origin, SEGMENT_HEADER_BYTES, STORE_FILE, STORE_FILE_BYTES, SegmentClass,
-    SegmentHeader, SegmentId, SegmentUsage, StoreFile,
+    COMPACTED_FOLDER, LOG_FOLDER, LsnRanges, Malformed, Origin, SEGMENT_HEADER_BYTES, STORE_FILE,
+    STORE_FILE_BYTES, SegmentClass, SegmentHeader, SegmentId, SegmentUsage, StoreFile,
 };
 use crate::limits;
 use crate::recovery::CompactionState;
-use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, is_zero};
+use crate::segment::is_zero;
 
 /// Segment with records, as found on disk.
 pub(super) struct SegmentSurvey {

@@ -15,14 +15,13 @@ use super::RestoreError;
 use crate::commit::may_be_move;
 use crate::error::{Error, Result};
 use crate::format::{
-    Entry, EntryContent, Location, Malformed, ObjectMeta, Record, RecordContent, RecordOp,
-    SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
+    COMPACTED_FOLDER, Entry, EntryContent, LOG_FOLDER, Location, Malformed, ObjectMeta, Record,
+    RecordContent, RecordOp, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
 };
 use crate::name::ObjectName;
 use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{
-    COMPACTED_FOLDER, CursorRecord, LOG_FOLDER, LogPosition, ReadMode, RecordCursor, SegmentSet,
-    read_header, read_origin,
+    CursorRecord, LogPosition, ReadMode, RecordCursor, SegmentSet, read_header, read_origin,
 };
 
 /// Access to the records and to the current index.

@@ -12,10 +12,13 @@ use std::sync::Arc;
 
 use super::report::{LogDamage, RecoveryReport};
 use crate::error::{Error, Result};
-use crate::format::{LsnRanges, Malformed, Origin, SegmentClass, SegmentHeader, SegmentId};
+use crate::format::{
+    COMPACTED_FOLDER, LOG_FOLDER, LsnRanges, Malformed, Origin, SegmentClass, SegmentHeader,
+    SegmentId,
+};
 use crate::index::View;
 use crate::replay::{Replay, SegmentMerge};
-use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_origin};
+use crate::segment::{SegmentSet, read_origin};
 
 /// Compacted segments on disk.
 pub(crate) struct CompactionState {

@@ -8,8 +8,9 @@
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::format::{BACKUP_FILE, BackupFile, Malformed, SegmentClass, SegmentId};
-use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER};
+use crate::format::{
+    BACKUP_FILE, BackupFile, COMPACTED_FOLDER, LOG_FOLDER, Malformed, SegmentClass, SegmentId,
+};
 
 /// Turns a backup folder in any state into a store; a store is not changed.
 pub(super) fn apply_manifest(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {

@@ -10,11 +10,11 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::format::{
-    GroupView, Malformed, Predecessor, RecordContent, RecordOp, SEGMENT_HEADER_BYTES, SegmentClass,
-    SegmentHeader, SegmentId,
+    GroupView, LOG_FOLDER, Malformed, Predecessor, RecordContent, RecordOp, SEGMENT_HEADER_BYTES,
+    SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
-use crate::segment::{GroupCursor, GroupStep, LOG_FOLDER, LogPosition, SegmentSet, read_header};
+use crate::segment::{GroupCursor, GroupStep, LogPosition, SegmentSet, read_header};
 
 /// Bytes of the log.
 pub(super) struct LogBytes {

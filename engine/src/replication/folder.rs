@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::mark::detach;
-use super::restore::{RestoreReport, restore};
+use super::restore::{RestoreReport, restore, restore_references};
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Error, Result};
 use crate::progress::ProgressCallback;
@@ -22,6 +23,20 @@ pub fn restore_folder(
     let disk = RealDisk::open(path).map_err(|source| opening(path, source))?;
     let _lock = disk.lock().map_err(|source| Error::locking(&disk, source))?;
     restore(remote, &disk, at_ms, watch)
+}
+
+/// Restores the newest state like [`restore_references`] into a folder, which is created if it does not exist.
+///
+/// Fails with [`Error::InUse`] if another process has a store open there.
+pub fn restore_folder_references(
+    remote: &Arc<dyn RemoteStore>,
+    path: &Path,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<RestoreReport> {
+    let disk = RealDisk::open(path).map_err(|source| opening(path, source))?;
+    let _lock = disk.lock().map_err(|source| Error::locking(&disk, source))?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    restore_references(remote, &disk, watch)
 }
 
 /// Ends replication like [`detach`] in a folder.

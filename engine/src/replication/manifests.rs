@@ -14,12 +14,13 @@ use super::status::{Shared, error_text};
 use super::{Replication, ReplicationStep};
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, Manifest, ManifestSegment, Predecessor, RemoteSegment, SegmentClass, SegmentId,
+    Checksum, LOG_FOLDER, Manifest, ManifestSegment, Predecessor, RemoteSegment, SegmentClass,
+    SegmentId,
 };
 use crate::index::View;
 use crate::limits;
 use crate::remote::RemoteStore;
-use crate::segment::{LOG_FOLDER, LogPosition, RemoteCopy};
+use crate::segment::{LogPosition, RemoteCopy};
 
 /// Log position at which a chunk must end.
 pub(super) struct Cut {

@@ -13,16 +13,19 @@ use std::sync::Arc;
 use super::remote_log::{
     RemoteLog, damaged, list_all, list_manifests, newest_manifest, read_manifest, read_remote_file,
 };
+use crate::clock::SystemClock;
 use crate::disk::{Disk, DiskFile, LOCK};
 use crate::error::{Error, Result};
 use crate::format::{
-    Chunk, ChunkKind, Malformed, Manifest, ManifestSegment, REMOTE_SEGMENT_PREFIX, RecordContent,
-    RecordOp, RemoteSegment, STORE_FILE, SegmentClass, SegmentId, StoreFile,
+    BIG_FOLDER, COMPACTED_FOLDER, Chunk, ChunkKind, LOG_FOLDER, Malformed, Manifest,
+    ManifestSegment, REMOTE_SEGMENT_PREFIX, Record, RecordContent, RecordOp, RemoteSegment,
+    STORE_FILE, SegmentClass, SegmentId, StoreFile,
 };
 use crate::limits;
 use crate::progress::{ProgressCallback, WorkProgress};
 use crate::remote::{Part, RemoteStore};
-use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, SegmentCopy};
+use crate::segment::SegmentCopy;
+use crate::tier::TieredDisk;
 
 /// State to which a store can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +45,7 @@ pub struct RestoreReport {
     pub last_lsn: u64,
     /// Time of the restored state, in milliseconds since 1970, by the clock of the primary.
     pub created_ms: u64,
-    /// Number of fetched segments.
+    /// Number of segments fetched or referred to.
     pub segments: u64,
     /// Number of chunks applied.
     pub chunks: u64,
@@ -79,6 +82,29 @@ pub fn restore(
     at_ms: Option<u64>,
     watch: &mut ProgressCallback<'_>,
 ) -> Result<RestoreReport> {
+    restore_to(remote, to, None, at_ms, watch)
+}
+
+/// Restores the newest state like [`restore`], with references to the segments that are in the remote store: they are
+/// fetched when they are read, with the same remote store in the options of the store. Of segments with records the
+/// record heads are read.
+pub fn restore_references(
+    remote: &Arc<dyn RemoteStore>,
+    to: &Arc<dyn Disk>,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<RestoreReport> {
+    let clock = Arc::new(SystemClock::new());
+    let tier = TieredDisk::new(Arc::clone(to), Some(Arc::clone(remote)), clock);
+    restore_to(remote.as_ref(), to.as_ref(), Some(&tier), None, watch)
+}
+
+fn restore_to(
+    remote: &dyn RemoteStore,
+    to: &dyn Disk,
+    tier: Option<&TieredDisk>,
+    at_ms: Option<u64>,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<RestoreReport> {
     let names = to.list("").map_err(|source| Error::io("listing the folder", source))?;
     if let Some(name) = names.iter().find(|name| *name != LOCK) {
         return Err(Error::NotAStore(format!("the folder to restore to contains {name}")));
@@ -90,6 +116,7 @@ pub fn restore(
     let mut target = Target {
         remote,
         to,
+        tier,
         store: store.store,
         big: BTreeMap::new(),
         report,
@@ -144,13 +171,15 @@ fn find_state(
 }
 
 /// Folder that is restored.
-struct Target<'a, 'w> {
-    remote: &'a dyn RemoteStore,
+pub(super) struct Target<'a, 'w> {
+    pub(super) remote: &'a dyn RemoteStore,
     to: &'a dyn Disk,
-    store: uuid::Uuid,
+    /// `None`: segments are fetched; otherwise they are referred to.
+    tier: Option<&'a TieredDisk>,
+    pub(super) store: uuid::Uuid,
     /// Big segments that records name, with the hash of their body.
-    big: BTreeMap<SegmentId, [u8; 32]>,
-    report: RestoreReport,
+    pub(super) big: BTreeMap<SegmentId, [u8; 32]>,
+    pub(super) report: RestoreReport,
     progress: WorkProgress,
     watch: &'a mut ProgressCallback<'w>,
 }
@@ -183,6 +212,9 @@ impl Target<'_, '_> {
         let ends = log.manifest.as_ref().and_then(|manifest| manifest.end);
         let id = segment.object.id;
         let end = ends.filter(|end| end.segment == id).map(|end| end.end);
+        if let (Some(tier), None, None) = (self.tier, end, segment.first_chunk) {
+            return self.refer(tier, segment);
+        }
         if self.fetch(segment.object, segment.class, end)? {
             return Ok(());
         }
@@ -209,27 +241,32 @@ impl Target<'_, '_> {
         Ok(())
     }
 
-    /// Fetches the big segments that records name, as far as they exist. Returns their folders.
+    /// Fetches, or refers to, the big segments that records name, as far as they exist. Returns their folders.
     fn fetch_big_segments(&mut self) -> Result<BTreeSet<String>> {
         let big = std::mem::take(&mut self.big);
         self.progress.total_items = big.len() as u64;
-        let mut objects = BTreeSet::new();
+        let mut objects: Vec<(RemoteSegment, u64)> = Vec::new();
         if !big.is_empty() {
             list_all(self.remote, REMOTE_SEGMENT_PREFIX, None, |found| {
                 let object = RemoteSegment::from_object_name(&found.name);
-                objects.extend(object.filter(|object| big.contains_key(&object.id)));
+                let object = object.filter(|object| big.contains_key(&object.id));
+                objects.extend(object.map(|object| (object, found.bytes)));
             })?;
         }
-        let (mut folders, mut done) = (BTreeSet::new(), None);
-        for object in objects {
-            let id = object.id;
-            folders.insert(id.folder(SegmentClass::Big));
-            if done != Some(id)
-                && self.fetch(object, SegmentClass::Big, None)?
-                && self.is_content(id, big.get(&id))?
-            {
-                done = Some(id);
-                self.progress.done_items += 1;
+        let mut folders = BTreeSet::new();
+        for same_id in objects.chunk_by(|(one, _), (next, _)| one.id == next.id) {
+            for (object, bytes) in same_id {
+                let id = object.id;
+                folders.insert(id.folder(SegmentClass::Big));
+                let is_there = match self.tier {
+                    None => self.fetch(*object, SegmentClass::Big, None)?,
+                    Some(tier) => self.refer_to_big(tier, *object, *bytes).map(|()| true)?,
+                };
+                let is_known = self.tier.is_some() && same_id.len() == 1;
+                if is_there && (is_known || self.is_content(id, big.get(&id))?) {
+                    self.progress.done_items += 1;
+                    break;
+                }
             }
         }
         Ok(folders)
@@ -240,12 +277,13 @@ impl Target<'_, '_> {
     fn is_content(&self, id: SegmentId, expected: Option<&[u8; 32]>) -> Result<bool> {
         let class = SegmentClass::Big;
         let path = &id.path(class);
+        let disk: &dyn Disk = self.tier.map_or(self.to, |tier| tier);
         let file =
-            &self.to.open(path).map_err(|source| Error::io(format!("opening {path}"), source))?;
+            &disk.open(path).map_err(|source| Error::io(format!("opening {path}"), source))?;
         let copy = SegmentCopy { file, path, id, class, store: self.store, end: None };
         match copy.big_hash() {
             Ok(hash) if Some(&hash) != expected => {
-                let removed = self.to.remove(path);
+                let removed = disk.remove(path);
                 removed.map_err(|source| Error::io(format!("removing {path}"), source))?;
                 Ok(false)
             }
@@ -406,11 +444,7 @@ impl Target<'_, '_> {
         copy.verify(
             &|_| Ok(true),
             &mut |found| {
-                if let RecordOp::Put { content: RecordContent::Big { segment, .. }, meta, .. } =
-                    &found.record.op
-                {
-                    big.insert(*segment, meta.hash);
-                }
+                big.extend(big_reference(&found.record));
             },
             add,
         )?;
@@ -428,10 +462,20 @@ impl Target<'_, '_> {
     }
 }
 
-fn add_damage(report: &mut RestoreReport, error: &Error) {
+pub(super) fn add_damage(report: &mut RestoreReport, error: &Error) {
     report.damage_count += 1;
     if report.damage.len() < limits::DAMAGE_LISTED_MAX {
         report.damage.push(error.to_string());
+    }
+}
+
+/// Returns the big segment that a record names, with the hash of its body.
+pub(super) fn big_reference(record: &Record) -> Option<(SegmentId, [u8; 32])> {
+    match &record.op {
+        RecordOp::Put { content: RecordContent::Big { segment, .. }, meta, .. } => {
+            Some((*segment, meta.hash))
+        }
+        _ => None,
     }
 }
 

@@ -8,10 +8,10 @@ use std::sync::{Arc, PoisonError};
 use super::chunk_source::log_header;
 use super::{Replication, ReplicationState, ReplicationStep, UpkeepState};
 use crate::error::{Error, Result};
-use crate::format::{SegmentClass, SegmentId};
+use crate::format::{LOG_FOLDER, SegmentClass, SegmentId};
 use crate::limits;
 use crate::remote::{RemoteStore, probe};
-use crate::segment::{LOG_FOLDER, read_footer};
+use crate::segment::read_footer;
 
 /// Segments that existed before this process became the primary, and are not in the remote store.
 #[derive(Default)]
@@ -29,7 +29,8 @@ impl Replication {
         if self.upload_next(&mut upkeep.initial)? || self.upload_settled()? {
             return Ok(ReplicationStep::Worked);
         }
-        let UpkeepState { manifests, collected_ms, is_probed, .. } = &mut *upkeep;
+        let UpkeepState { manifests, collected_ms, is_probed, eviction, mending, .. } =
+            &mut *upkeep;
         if manifests.is_pending() {
             if !self.finish_manifest(manifests)? {
                 return Ok(ReplicationStep::Idle);
@@ -43,6 +44,9 @@ impl Replication {
         let sweep = self.shared().manifest.is_some() && self.collection_is_due(*collected_ms);
         if sweep || self.manifest_is_due(manifests) {
             self.begin_manifest(manifests, sweep)?;
+            return Ok(ReplicationStep::Worked);
+        }
+        if self.mend_next(mending)? || self.evict_next(eviction)? {
             return Ok(ReplicationStep::Worked);
         }
         if self.options.probe && !*is_probed {

@@ -28,6 +28,9 @@ pub struct ReplicationOptions {
     pub lease_seconds: u16,
     /// Time in milliseconds for which the store can be restored to an earlier state.
     pub retention_ms: u64,
+    /// Number of bytes of segments on this machine above which the least recently read ones are evicted: they are then
+    /// read from the remote store. 0: none is, and evicted ones are fetched back.
+    pub local_bytes_max: u64,
     /// Whether the properties of the remote store are observed once ([`probe`](crate::remote::probe)).
     pub probe: bool,
 }
@@ -50,6 +53,7 @@ impl ReplicationOptions {
             ship_interval_ms: limits::SHIP_INTERVAL_MS,
             lease_seconds: 0,
             retention_ms: limits::REMOTE_RETENTION_MS,
+            local_bytes_max: 0,
             probe: true,
         }
     }
@@ -62,6 +66,7 @@ impl fmt::Debug for ReplicationOptions {
             .field("ship_interval_ms", &self.ship_interval_ms)
             .field("lease_seconds", &self.lease_seconds)
             .field("retention_ms", &self.retention_ms)
+            .field("local_bytes_max", &self.local_bytes_max)
             .finish_non_exhaustive()
     }
 }
@@ -113,6 +118,29 @@ pub struct ReplicationStatus {
     pub properties: Option<ProbeReport>,
     /// Calls to the remote store.
     pub requests: RequestCounts,
+    /// Segments by where they are; `None` if all are on this machine and no limit is set.
+    pub tier: Option<TierStatus>,
+}
+
+/// Segments by where they are, as of the last comparison with [`ReplicationOptions::local_bytes_max`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierStatus {
+    /// Limit of bytes on this machine.
+    pub local_bytes_max: u64,
+    /// Bytes of segments on this machine.
+    pub local_bytes: u64,
+    /// Bytes of cache files on this machine.
+    pub cached_bytes: u64,
+    /// Number of segments that are only in the remote store, apart from cache files.
+    pub remote_segments: u64,
+    /// Bytes of these segments.
+    pub remote_bytes: u64,
+    /// Number of requests of reads to the remote store since the store was opened.
+    pub fetches: u64,
+    /// Bytes fetched by them.
+    pub fetched_bytes: u64,
+    /// Number of segments evicted since the store was opened.
+    pub evictions: u64,
 }
 
 /// State that shipping, uploads and the status share.
@@ -132,6 +160,7 @@ pub(super) struct Shared {
     pub(super) manifest: Option<(u64, u64)>,
     pub(super) is_complete: bool,
     pub(super) waiting_segments: u64,
+    pub(super) tier: TierStatus,
     /// Errors of the last step of shipping, and of uploads, manifests and collection.
     pub(super) ship_error: Option<Arc<str>>,
     pub(super) upkeep_error: Option<Arc<str>>,
@@ -174,6 +203,7 @@ impl Shared {
             manifest: None,
             is_complete: false,
             waiting_segments: 0,
+            tier: TierStatus::default(),
             ship_error: None,
             upkeep_error: None,
             created_ms: now_ms,
@@ -217,6 +247,14 @@ impl Replication {
             since_chunk_ms: now_ms.saturating_sub(shared.created_ms),
             properties: shared.properties.clone(),
             requests: self.remote.counts(),
+            tier: (self.options.local_bytes_max > 0 || shared.tier.remote_segments > 0).then(
+                || TierStatus {
+                    local_bytes_max: self.options.local_bytes_max,
+                    fetches: self.tier.reads().requests(),
+                    fetched_bytes: self.tier.reads().bytes(),
+                    ..shared.tier
+                },
+            ),
         }
     }
 

@@ -50,7 +50,7 @@ impl Body {
             EntryContent::Inline { bytes } => {
                 let content = match kept.get(name, entry) {
                     Some(content) => content,
-                    None => match Self::read_inline(&segment, name, entry, patience)? {
+                    None => match Self::read_inline_cached(&segment, name, entry, patience)? {
                         Some(content) => {
                             kept.insert(name, entry, &content);
                             content
@@ -80,6 +80,18 @@ impl Body {
                 Err(Error::corrupt(segment.path(), at, Malformed::Lost).about(name))
             }
         }
+    }
+
+    /// Reads like [`Body::read_inline`]; damage in a cache file is fetched again.
+    fn read_inline_cached(
+        segment: &OpenSegment,
+        name: &ObjectName,
+        entry: &Entry,
+        patience: ReadMode,
+    ) -> Result<Option<BodySource>> {
+        let at = entry.record.offset;
+        let end = at + u64::from(entry.record.head_bytes) + entry.body_bytes();
+        retry_cached(segment, at..end, || Self::read_inline(segment, name, entry, patience))
     }
 
     fn read_inline(
@@ -150,6 +162,11 @@ impl Body {
         self.bytes
     }
 
+    /// Returns whether the content is only in the remote store, so that a read may wait for the network.
+    pub fn is_remote(&self) -> bool {
+        self.segment.is_remote()
+    }
+
     /// Returns the CRC-32 of the whole body, as in zip and PNG. Combines the checksums of its blocks, without reading
     /// them: a later [`read`](Self::read) verifies that they match.
     pub fn crc32(&self) -> Result<u32> {
@@ -190,7 +207,10 @@ impl Body {
     }
 
     fn read_range(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
-        self.read_verified(range, patience).inspect_err(|error| {
+        let read = retry_cached(&self.segment, self.start..self.start + self.bytes, || {
+            self.read_verified(range.clone(), patience)
+        });
+        read.inspect_err(|error| {
             if let Some(sightings) = &self.reported_corruption {
                 sightings.add(error);
             }
@@ -254,6 +274,18 @@ impl Body {
         found.ok_or_else(|| {
             Error::corrupt(self.segment.path(), self.start, Malformed::Length).about(&self.name)
         })
+    }
+}
+
+/// Reads once more if bytes of a cache file were damaged: they are fetched again.
+fn retry_cached<T>(
+    segment: &OpenSegment,
+    range: Range<u64>,
+    read: impl Fn() -> Result<T>,
+) -> Result<T> {
+    match read() {
+        Err(Error::Corrupt(_)) if segment.discard_cached(range) => read(),
+        other => other,
     }
 }
 

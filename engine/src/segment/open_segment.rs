@@ -1,4 +1,4 @@
-//! Open segment: verified reads, by `pread` while it grows, memory-mapped once sealed.
+//! Open segment: verified reads, by `pread` while it grows or is only in the remote store, otherwise memory-mapped.
 //!
 //! Guarantees: no byte is returned unverified ([`OpenSegment::block_read`] verifies what [`OpenSegment::read`]
 //! returned); a block is verified once per opening of the segment; no page that is not resident is accessed unless
@@ -58,13 +58,17 @@ pub(crate) struct OpenSegment {
 pub(crate) struct BigContent {
     /// Decoded trailer.
     pub(crate) trailer: BigTrailer,
-    /// Block table: a slice of the mapping, not of the heap.
+    /// Block table: a slice of the mapping, if there is one.
     pub(crate) table: Bytes,
 }
 
 enum Backing {
-    Mapped { mapping: Box<dyn Mapping>, bytes: Bytes },
-    Unsealed,
+    Mapped {
+        mapping: Box<dyn Mapping>,
+        bytes: Bytes,
+    },
+    /// Read from the file: a growing segment, one that could not be sealed, or one in the remote store.
+    Unmapped,
 }
 
 impl OpenSegment {
@@ -87,7 +91,7 @@ impl OpenSegment {
             path,
             file,
             changes,
-            backing: Backing::Unsealed,
+            backing: Backing::Unmapped,
             verification,
             verified,
             resident,
@@ -95,7 +99,8 @@ impl OpenSegment {
         }
     }
 
-    /// Maps a sealed segment and verifies its header and, for a big one, trailer and block table.
+    /// Maps a sealed segment, if its file can be mapped, and verifies its header and, for a big one, trailer and block
+    /// table.
     pub(crate) fn map(
         disk: &dyn Disk,
         id: SegmentId,
@@ -114,22 +119,29 @@ impl OpenSegment {
             SegmentClass::Log | SegmentClass::Compacted => Access::Random,
             SegmentClass::Big => Access::Sequential,
         };
-        let mapping =
-            file.map(access).map_err(|source| Error::io(format!("mapping {path}"), source))?;
-        let bytes = mapping.bytes();
+        let io = |source| Error::io(format!("mapping {path}"), source);
+        let backing = match file.map(access) {
+            Ok(mapping) => Backing::Mapped { bytes: mapping.bytes(), mapping },
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Backing::Unmapped,
+            Err(error) => return Err(io(error)),
+        };
+        let file_bytes = match &backing {
+            Backing::Mapped { bytes, .. } => bytes.len(),
+            Backing::Unmapped => usize::try_from(file.bytes_len().map_err(io)?).unwrap_or(0),
+        };
         let mut segment = Self {
             header: read_header(file.as_ref(), &path, id, class, store)?,
             verification,
-            verified: AtomicBitSet::for_bytes(bytes.len()),
-            resident: ResidencyCache::new(bytes.len(), Arc::clone(clock)),
-            backing: Backing::Mapped { mapping, bytes },
+            verified: AtomicBitSet::for_bytes(file_bytes),
+            resident: ResidencyCache::new(file_bytes, Arc::clone(clock)),
+            backing,
             big: None,
             changes: AtomicU64::new(file.changes().unwrap_or(0)),
             file,
             path,
         };
         if class == SegmentClass::Big {
-            segment.big = Some(segment.read_big()?);
+            segment.big = Some(segment.read_big(file_bytes as u64)?);
         }
         Ok(segment)
     }
@@ -139,7 +151,7 @@ impl OpenSegment {
     pub(crate) fn liveness_handle(&self) -> Option<Weak<dyn Send + Sync>> {
         match &self.backing {
             Backing::Mapped { mapping, .. } => Some(mapping.liveness_handle()),
-            Backing::Unsealed => None,
+            Backing::Unmapped => None,
         }
     }
 
@@ -179,7 +191,7 @@ impl OpenSegment {
                 self.resident.note(&range);
                 Ok(Some(bytes.slice(range)))
             }
-            Backing::Unsealed => {
+            Backing::Unmapped => {
                 let length = usize::try_from(range.end.saturating_sub(range.start))
                     .map_err(|_| Error::TooLarge("one read"))?;
                 let mut buffer = vec![0; length];
@@ -231,6 +243,21 @@ impl OpenSegment {
         if self.changes.swap(now, Ordering::Relaxed) != now {
             self.verified.clear();
         }
+    }
+
+    /// Returns whether reads may fetch bytes from the remote store.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.file.is_remote()
+    }
+
+    /// Drops cached bytes of a range of a segment in the remote store. Returns false if there are none.
+    pub(crate) fn discard_cached(&self, range: Range<u64>) -> bool {
+        self.file.discard_cached(range)
+    }
+
+    /// Returns the monotonic time of a read in the last seconds before the last read.
+    pub(crate) fn last_read_ms(&self) -> u64 {
+        self.resident.since_ms.load(Ordering::Relaxed)
     }
 
     /// Resets the verified blocks.
@@ -285,12 +312,8 @@ impl OpenSegment {
         Ok(start..end)
     }
 
-    fn read_big(&self) -> Result<BigContent> {
-        let Backing::Mapped { bytes, .. } = &self.backing else {
-            return Err(Error::corrupt(self.path.clone(), 0, Malformed::Short));
-        };
+    fn read_big(&self, file_bytes: u64) -> Result<BigContent> {
         let damaged = |offset, reason| Error::corrupt(self.path.clone(), offset, reason);
-        let file_bytes = bytes.len() as u64;
         let trailer_at = file_bytes
             .checked_sub(BIG_TRAILER_BYTES as u64)
             .ok_or(damaged(file_bytes, Malformed::Short))?;

@@ -20,7 +20,9 @@ use super::retention::RetainedSegments;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
-use crate::format::{Checksum, Malformed, SegmentClass, SegmentHeader, SegmentId};
+use crate::format::{
+    BIG_FOLDER, COMPACTED_FOLDER, Checksum, Malformed, SegmentClass, SegmentHeader, SegmentId,
+};
 use crate::limits;
 use crate::rng::Rng;
 
@@ -146,6 +148,22 @@ impl SegmentSet {
     /// Returns whether a log or compacted segment may be replaced by a compaction, or punched.
     pub(crate) fn may_be_replaced(&self, id: SegmentId) -> bool {
         self.remote.get().is_none_or(|remote| remote.is_uploaded(id))
+    }
+
+    /// Returns whether the file of a segment is on this machine; true if that cannot be determined.
+    pub(crate) fn is_local(&self, id: SegmentId, class: SegmentClass) -> bool {
+        self.disk.is_local(&id.path(class)).unwrap_or(true)
+    }
+
+    /// Closes the file of a segment that was moved: the next read opens it where it is now.
+    pub(crate) fn reopen(&self, id: SegmentId) {
+        self.mapped.remove(&id);
+    }
+
+    /// Returns the monotonic time at which an open segment was last read, within some seconds; `None` if it is not
+    /// open.
+    pub(crate) fn last_read_ms(&self, id: SegmentId) -> Option<u64> {
+        self.mapped.peek(&id).map(|open| open.last_read_ms())
     }
 
     /// Uploads a new segment to the remote store, if that is required before its record is committed.
@@ -512,13 +530,6 @@ impl SegmentSet {
 
 /// Weak reference that can be upgraded while a map, or a file of a growing segment, is in use.
 type Reader = Weak<dyn Send + Sync>;
-
-/// Root folder of big segments.
-pub(crate) const BIG_FOLDER: &str = "big";
-/// Folder of compacted segments.
-pub(crate) const COMPACTED_FOLDER: &str = "compacted";
-/// Folder of log segments.
-pub(crate) const LOG_FOLDER: &str = "log";
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

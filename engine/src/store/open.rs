@@ -17,12 +17,14 @@ use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::remote::{CountedRemote, RemoteStore};
 use crate::replication::{
     Replication, ReplicationContext, ReplicationOptions, protect_unreplicated,
 };
 use crate::rng::{Rng, SystemRng};
 use crate::scrub::{ScrubContext, ScrubOptions, Scrubber};
 use crate::segment::Verification;
+use crate::tier::TieredDisk;
 use crate::upload::Uploads;
 use crate::upload_memory::UploadMemoryBudget;
 
@@ -154,6 +156,13 @@ impl Store {
         let Environment { disk, clock, rng } = surroundings;
         let opened_ms = clock.unix_ms();
         let lock = disk.lock().map_err(|source| Error::locking(disk.as_ref(), source))?;
+        let counted =
+            |it: &ReplicationOptions| Arc::new(CountedRemote::new(Arc::clone(&it.remote)));
+        let remote = options.replication.as_ref().map(counted);
+        let of_reads = remote.clone().map(|remote| remote as Arc<dyn RemoteStore>);
+        let tier = Arc::new(TieredDisk::new(disk, of_reads, Arc::clone(&clock)));
+        tier.empty_cache().map_err(|source| Error::io("emptying the cache", source))?;
+        let disk: Arc<dyn Disk> = Arc::clone(&tier) as _;
         let recovered = recover(
             &disk,
             &clock,
@@ -178,14 +187,15 @@ impl Store {
             space.set_reclaimer(move |bytes| segments.release_bytes(bytes));
         }
         let health = Arc::new(HealthState::new(Arc::clone(&space)));
-        let replication = match options.replication.clone() {
+        let replication = match options.replication.clone().zip(remote) {
             None => {
                 protect_unreplicated(&disk, &segments)?;
                 None
             }
-            Some(replication) => {
+            Some((replication, remote)) => {
                 let context = ReplicationContext {
-                    disk,
+                    tier,
+                    remote,
                     segments: Arc::clone(&segments),
                     index: Arc::clone(&index),
                     health: Arc::clone(&health),

@@ -16,7 +16,7 @@ use engine::remote::{RemoteFault, SimRemote};
 use engine::replication::{RemoteAck, ReplicationOptions, ReplicationState};
 use engine::rng::{Rng, SeededRng};
 use engine::{Batch, Store};
-use tests::store::{World, body, fact, idle, name, roll_over, stage};
+use tests::store::{Contents, World, body, fact, idle, name, roll_over, stage};
 
 use super::worlds::{Stalling, restore_from};
 
@@ -51,6 +51,8 @@ struct Schedule {
     acknowledged: Arc<Mutex<Vec<String>>>,
     /// Processes that were the primary of an epoch.
     primaries: RefCell<BTreeMap<u64, BTreeSet<uuid::Uuid>>>,
+    /// Segments that were only in the remote store when the primary was checked.
+    evicted: Cell<u64>,
     left: Cell<u64>,
 }
 
@@ -79,6 +81,7 @@ impl Schedule {
             writes: Cell::new(0),
             acknowledged: Arc::default(),
             primaries: RefCell::default(),
+            evicted: Cell::new(0),
             left: Cell::new(4 * ACTIONS),
         })
     }
@@ -131,6 +134,7 @@ impl Schedule {
             7..=12 => drop(store.step_ship()),
             13 => drop(store.step_replication_upkeep()),
             14 => {
+                let _ = store.checkpoint();
                 for _ in 0..8 {
                     let _ = store.step_replication_upkeep();
                     let _ = store.step_ship();
@@ -172,6 +176,8 @@ impl Schedule {
         let mut options = ReplicationOptions::new(Arc::new(remote));
         options.ack = RemoteAck::Remote;
         options.probe = false;
+        // Of every other process, all segments that can be are only in the remote store.
+        options.local_bytes_max = self.opened.get() % 2;
         world.options.replication = Some(options);
         let (store, _) = world.try_open().ok()?;
         Some(Process { store, disk })
@@ -204,19 +210,40 @@ impl Schedule {
         }
     }
 
-    /// Checks what is left in the remote store. Returns the numbers of acknowledged batches and of epochs.
-    fn check(&self) -> Result<(usize, usize), String> {
+    /// Checks that the primary can read every object, wherever its segments are.
+    fn check_primary(&self) -> Result<(), String> {
+        let newest = self.primaries.borrow().keys().last().copied();
+        for Process { store, .. } in self.processes.borrow().iter().flatten() {
+            let is_primary = store.replication_status().is_some_and(|status| {
+                status.state == ReplicationState::Primary && Some(status.epoch) == newest
+            });
+            // Calls that are due to fail still do.
+            let read = || Contents::of(store);
+            let tier = store.replication_status().and_then(|status| status.tier);
+            self.evicted.set(self.evicted.get() + tier.map_or(0, |tier| tier.remote_segments));
+            if is_primary && let Err(why) = read().or_else(|_| read()).or_else(|_| read()) {
+                return Err(format!("the primary of epoch {newest:?}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what is left in the remote store. Returns the numbers of acknowledged batches, of epochs and of
+    /// evicted segments.
+    fn check(&self) -> Result<[u64; 3], String> {
         self.remote.deliver_late_writes();
+        self.check_primary()?;
         let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
         let primaries = self.primaries.borrow();
+        let counts = |batches: usize| [batches as u64, primaries.len() as u64, self.evicted.get()];
         if let Some((epoch, of)) = primaries.iter().find(|(_, of)| of.len() > 1) {
             return Err(format!("epoch {epoch} has {} primaries", of.len()));
         }
         let (disk, report) = match restore_from(&self.remote.fork(), None) {
             Ok(restored) => restored,
-            Err(_) if acknowledged.is_empty() => return Ok((0, primaries.len())),
+            Err(_) if acknowledged.is_empty() => return Ok(counts(0)),
             // The first upload is not complete: the log itself has everything.
-            Err(engine::Error::NotAStore(_)) => return Ok((0, primaries.len())),
+            Err(engine::Error::NotAStore(_)) => return Ok(counts(0)),
             Err(other) => return Err(other.to_string()),
         };
         if report.damage_count > 0 {
@@ -230,12 +257,12 @@ impl Schedule {
         let lost = acknowledged.iter().find(|it| !is_there(it));
         match lost {
             Some(lost) => Err(format!("{lost} was acknowledged and is lost")),
-            None => Ok((acknowledged.len(), primaries.len())),
+            None => Ok(counts(acknowledged.len())),
         }
     }
 }
 
-fn play(seed: u64) -> Result<(usize, usize), String> {
+fn play(seed: u64) -> Result<[u64; 3], String> {
     let schedule = Schedule::new(seed);
     PLAYED.with(|played| *played.borrow_mut() = Some(Rc::clone(&schedule)));
     for _ in 0..ACTIONS {
@@ -253,14 +280,16 @@ fn acknowledged_batches_survive_any_schedule() {
         (None, count) => 0..count.unwrap_or(SCHEDULES),
     };
     let is_single = seeds.end - seeds.start == 1;
-    let (mut batches, mut epochs, mut failed) = (0, 0, Vec::new());
+    let (mut counts, mut failed) = ([0; 3], Vec::new());
     for seed in seeds {
         match play(seed) {
-            Ok((acknowledged, of)) => (batches, epochs) = (batches + acknowledged, epochs + of),
+            Ok(of) => counts.iter_mut().zip(of).for_each(|(count, of)| *count += of),
             Err(why) => failed.push(why),
         }
     }
-    println!("{batches} acknowledged batches, {epochs} epochs");
+    let [batches, epochs, evicted] = counts;
+    println!("{batches} acknowledged batches, {epochs} epochs, {evicted} evicted segments");
     assert!(failed.is_empty(), "{} failed: {:?}", failed.len(), &failed[..failed.len().min(5)]);
-    assert!(is_single || batches > 300 && epochs > 200, "{batches} batches, {epochs} epochs");
+    let is_enough = batches > 300 && epochs > 200 && evicted > 20;
+    assert!(is_single || is_enough, "{batches} batches, {epochs} epochs, {evicted} evicted");
 }

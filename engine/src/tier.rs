@@ -1,0 +1,329 @@
+//! Disk of a store whose sealed segments may be only in the remote store.
+//!
+//! In place of its file such a segment has a *reference*, a small file that names its object. It is read through a cache
+//! file in `cache/`, into which pieces are fetched as they are read. A segment with a file is read from it alone.
+//!
+//! Cache files are read, not mapped: no reader depends on a mapping that shows what is written later.
+//!
+//! Guarantees: the name of a segment exists before, during and after it is moved. The cache survives neither a restart
+//! nor a crash: only whole segments that were moved back do.
+//! Non-goals: which segments to move; whether the remote store has them; verification.
+
+mod cached_file;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use self::cached_file::CacheEntry;
+pub(crate) use self::cached_file::{CacheUsage, CachedFile, TierReads};
+use crate::clock::Clock;
+use crate::disk::{Disk, DiskFile, Lock};
+use crate::format::{
+    BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, REFERENCE_BYTES, REFERENCE_SUFFIX, RemoteReference,
+    SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentClass, SegmentId,
+};
+use crate::remote::RemoteStore;
+
+/// Folder of cache files.
+const CACHE_FOLDER: &str = "cache";
+
+type CacheEntries = BTreeMap<SegmentId, Arc<CacheEntry>>;
+
+/// Disk whose segments may be in the remote store.
+pub(crate) struct TieredDisk {
+    local: Arc<dyn Disk>,
+    /// `None`: only header pages of those segments can be read.
+    remote: Option<Arc<dyn RemoteStore>>,
+    clock: Arc<dyn Clock>,
+    /// Locked while a segment is moved or removed.
+    cached: Mutex<CacheEntries>,
+    /// Segments with a reference and no file, once they were listed.
+    remote_only: Mutex<Option<BTreeSet<SegmentId>>>,
+    reads: Arc<TierReads>,
+}
+
+impl TieredDisk {
+    /// Creates the disk over the local one.
+    pub(crate) fn new(
+        local: Arc<dyn Disk>,
+        remote: Option<Arc<dyn RemoteStore>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let (cached, remote_only, reads) = (Mutex::default(), Mutex::default(), Arc::default());
+        Self { local, remote, clock, cached, remote_only, reads }
+    }
+
+    /// Removes the cache files of an earlier process. Before the first read; the caller holds the lock of the folder.
+    pub(crate) fn empty_cache(&self) -> io::Result<()> {
+        let names = self.local.list(CACHE_FOLDER)?;
+        names.iter().try_for_each(|name| self.local.remove(&format!("{CACHE_FOLDER}/{name}")))
+    }
+
+    /// Returns the local disk.
+    pub(crate) fn local(&self) -> &dyn Disk {
+        self.local.as_ref()
+    }
+
+    /// Returns the counts of reads that went to the remote store.
+    pub(crate) fn reads(&self) -> &TierReads {
+        &self.reads
+    }
+
+    /// Returns the cache files.
+    pub(crate) fn cached(&self) -> Vec<CacheUsage> {
+        self.entries().iter().map(|(id, entry)| entry.usage(*id)).collect()
+    }
+
+    /// Replaces the file of a segment by a reference to its copy in the remote store. Readers of the file are not
+    /// affected. `NotFound` if there is no file.
+    pub(crate) fn evict(&self, class: SegmentClass, reference: &RemoteReference) -> io::Result<()> {
+        let id = reference.object.id;
+        let (path, folder) = (id.path(class), id.folder(class));
+        let _entries = self.entries();
+        let segment = self.local.open(&path)?;
+        let mut page = [0; SEGMENT_HEADER_BYTES];
+        let page = match class {
+            SegmentClass::Big => &mut [],
+            SegmentClass::Log | SegmentClass::Compacted => &mut page[..],
+        };
+        segment.read_at(0, page)?;
+        self.write_reference(class, reference, page)?;
+        self.local.sync_folder(&folder)?;
+        self.local.remove(&path)?;
+        self.note(id, true);
+        self.local.sync_folder(&folder)
+    }
+
+    /// Writes a reference, with the header page of a log or compacted segment. Its name is durable once its folder is
+    /// synced.
+    pub(crate) fn write_reference(
+        &self,
+        class: SegmentClass,
+        reference: &RemoteReference,
+        page: &[u8],
+    ) -> io::Result<()> {
+        let name = reference_path(&reference.object.id.path(class)).unwrap_or_default();
+        match self.local.remove(&name) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.local.create(&name)?;
+        file.write_at(0, &[&reference.encode(page)])?;
+        file.sync_data()
+    }
+
+    /// Removes the cache file of a segment. Readers that have it open are not affected.
+    pub(crate) fn discard(&self, id: SegmentId) -> io::Result<()> {
+        self.discard_entry(&mut self.entries(), id)
+    }
+
+    fn discard_entry(&self, entries: &mut CacheEntries, id: SegmentId) -> io::Result<()> {
+        match entries.remove(&id) {
+            Some(_) => match self.local.remove(&cache_path(id)) {
+                // Nothing was read from the remote store.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                other => other,
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the cache file of a segment, which has to be complete, its file.
+    pub(crate) fn promote(&self, id: SegmentId, class: SegmentClass) -> io::Result<()> {
+        let (path, folder) = (id.path(class), id.folder(class));
+        let mut entries = self.entries();
+        self.local.open(&cache_path(id))?.sync_data()?;
+        self.local.rename(&cache_path(id), &path)?;
+        entries.remove(&id);
+        self.note(id, false);
+        self.local.sync_folder(&folder)?;
+        match self.local.remove(&reference_path(&path).unwrap_or_default()) {
+            // It replaced a file.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Opens the copy of a segment that may also have a file.
+    pub(crate) fn open_copy(&self, class: SegmentClass, reference: &RemoteReference) -> CachedFile {
+        self.open_cached(&reference.object.id.path(class), reference, Bytes::new())
+    }
+
+    /// Reads the reference in place of a file, with the header page that it contains; `None` if there is none.
+    pub(crate) fn reference(&self, path: &str) -> io::Result<Option<(RemoteReference, Bytes)>> {
+        let Some(name) = reference_path(path) else { return Ok(None) };
+        let file = match self.local.open(&name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let length = usize::try_from(file.bytes_len()?).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; length.min(REFERENCE_BYTES + SEGMENT_HEADER_BYTES)];
+        file.read_at(0, &mut bytes)?;
+        let bytes = Bytes::from(bytes);
+        let decoded = RemoteReference::decode(&bytes);
+        let (reference, page) = decoded.map_err(|reason| {
+            io::Error::new(ErrorKind::InvalidData, format!("{name} is damaged: {reason}"))
+        })?;
+        Ok(Some((reference, bytes.slice_ref(page))))
+    }
+
+    fn open_cached(&self, path: &str, reference: &RemoteReference, page: Bytes) -> CachedFile {
+        let id = reference.object.id;
+        let mut entries = self.entries();
+        let new_entry = || {
+            Arc::new(CacheEntry::new(
+                path,
+                cache_path(id),
+                reference,
+                page,
+                Arc::clone(&self.clock),
+            ))
+        };
+        let entry = Arc::clone(entries.entry(id).or_insert_with(new_entry));
+        let (local, reads) = (Arc::clone(&self.local), Arc::clone(&self.reads));
+        CachedFile::new(entry, local, self.remote.clone(), reads)
+    }
+
+    fn list_references(&self) -> io::Result<BTreeSet<SegmentId>> {
+        let mut folders = vec![LOG_FOLDER.to_owned(), COMPACTED_FOLDER.to_owned()];
+        let big = self.local.list(BIG_FOLDER)?;
+        folders.extend(big.iter().map(|name| format!("{BIG_FOLDER}/{name}")));
+        let mut ids = BTreeSet::new();
+        for folder in folders {
+            let names = self.local.list(&folder)?;
+            ids.extend(names.iter().filter_map(|name| reference_of(name)));
+            names.iter().filter_map(|name| SegmentId::from_file_name(name)).for_each(|id| {
+                ids.remove(&id);
+            });
+        }
+        Ok(ids)
+    }
+
+    /// Notes that a segment is only in the remote store, or no longer.
+    fn note(&self, id: SegmentId, is_remote_only: bool) {
+        let mut known = self.remote_only.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ids) = known.as_mut() else { return };
+        if is_remote_only {
+            ids.insert(id)
+        } else {
+            ids.remove(&id)
+        };
+    }
+
+    fn entries(&self) -> MutexGuard<'_, CacheEntries> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Disk for TieredDisk {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let missing = match self.local.open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => error,
+            other => return other,
+        };
+        match self.reference(path)? {
+            Some((reference, page)) => Ok(Arc::new(self.open_cached(path, &reference, page))),
+            // It may have been moved back in between.
+            None if reference_path(path).is_some() => self.local.open(path),
+            None => Err(missing),
+        }
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.local.create(path)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let Some(reference) = reference_path(path) else { return self.local.remove(path) };
+        let mut entries = self.entries();
+        let (removed, referred) = (self.local.remove(path), self.local.remove(&reference));
+        if let Some(id) = segment_of(path) {
+            self.note(id, false);
+            self.discard_entry(&mut entries, id)?;
+        }
+        match removed {
+            Err(error) if error.kind() == ErrorKind::NotFound => referred,
+            other => other,
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.local.rename(from, to)
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        self.local.link(from, to)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let mut names = self.local.list(folder)?;
+        let mut has_references = false;
+        for name in &mut names {
+            if let Some(stem) = name.strip_suffix(REFERENCE_SUFFIX) {
+                *name = format!("{stem}{SEGMENT_SUFFIX}");
+                has_references = true;
+            }
+        }
+        if has_references {
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names)
+    }
+
+    fn create_folder(&self, folder: &str) -> io::Result<()> {
+        self.local.create_folder(folder)
+    }
+
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        self.local.sync_folder(folder)
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Lock>> {
+        self.local.lock()
+    }
+
+    fn lock_holder(&self) -> Option<u32> {
+        self.local.lock_holder()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.local.free_bytes()
+    }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        self.local.capacity_bytes()
+    }
+
+    fn is_local(&self, path: &str) -> io::Result<bool> {
+        let Some(id) = segment_of(path) else { return Ok(true) };
+        let mut known = self.remote_only.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = match known.as_mut() {
+            Some(ids) => ids,
+            None => known.insert(self.list_references()?),
+        };
+        Ok(!ids.contains(&id))
+    }
+}
+
+/// Returns the path of the reference in place of a segment; `None` for other files.
+fn reference_path(path: &str) -> Option<String> {
+    path.strip_suffix(SEGMENT_SUFFIX).map(|stem| format!("{stem}{REFERENCE_SUFFIX}"))
+}
+
+fn segment_of(path: &str) -> Option<SegmentId> {
+    path.rsplit('/').next().and_then(SegmentId::from_file_name)
+}
+
+/// Returns the segment to which the file of this name is a reference; `None` for other files.
+pub(crate) fn reference_of(name: &str) -> Option<SegmentId> {
+    let stem = name.strip_suffix(REFERENCE_SUFFIX)?;
+    SegmentId::from_file_name(&format!("{stem}{SEGMENT_SUFFIX}"))
+}
+
+fn cache_path(id: SegmentId) -> String {
+    format!("{CACHE_FOLDER}/{id}{SEGMENT_SUFFIX}")
+}
