@@ -1,12 +1,14 @@
 //! Cost of replication, against the same store without it: puts, GETs, memory; and what it achieves: lag, the rate of
-//! puts that the remote store confirms, requests, and the time of a restore.
+//! puts that the remote store confirms, requests, the time of a restore, and reads of files that are only there.
 //!
 //! Expected: shipping reads each group once more from the page cache, hashes it and sends it, on one thread: 0.97 of
 //! the puts/s, as far as the remote store has processors of its own. GETs share nothing with it: 0.99. The oldest write
 //! that is not in the remote store is as old as the pause between two chunks and the creation of one: 1.1 s at the
 //! default of one second. Puts that the remote store must confirm wait for 1.5 creations on average, which they share:
 //! some thousand per second. At 100 puts/s and one chunk per second a million puts make 10,000 requests. Memory is one
-//! chunk of at most 8 MiB, its copy in the HTTP client, and a part of 8 MiB of a segment.
+//! chunk of at most 8 MiB, its copy in the HTTP client, and a part of 8 MiB of a segment. A read of a file that is only
+//! in the remote store is one request, of 256 KiB instead of 4 KiB, a write and a checksum: 1.3 of a bare request.
+//! Whole files of 1 MiB share units with their neighbours: 1.2 of their bytes.
 //!
 //! The remote store is a Ceph radosgw that the benchmark starts, or the one of `TRUG_BENCH_REMOTE_URL`. On the same
 //! machine it takes processors and disk from the store that is measured, so the ratios are pessimistic: CPU per
@@ -14,6 +16,7 @@
 //! that shipping is under way in every sample, and a round is over when everything is shipped. Memory is that of child
 //! processes.
 
+mod cold_reads;
 mod remote_target;
 mod store_load;
 
@@ -36,9 +39,9 @@ use self::remote_target::RemoteTarget;
 use self::store_load::{PutLoad, Shipping, percentile};
 
 /// Names of the replicated stores in the remote store.
-const STORES: [&str; 10] = [
-    "puts-4", "puts-64", "gets", "lag", "ack-64", "ack-512", "paced", "memory-0", "memory-1",
-    "memory-2",
+const STORES: [&str; 11] = [
+    "cold", "puts-4", "puts-64", "gets", "lag", "ack-64", "ack-512", "paced", "memory-0",
+    "memory-1", "memory-2",
 ];
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 64 << 10;
@@ -128,6 +131,7 @@ fn measure(
     measure_remote_ack(target, parent, amounts, figures, ("ack-64", WRITERS, 8_000))?;
     measure_remote_ack(target, parent, amounts, figures, ("ack-512", 512, 20_000))?;
     count_requests(target, parent, amounts, figures)?;
+    cold_reads::measure(target, parent, amounts, figures)?;
     compare_memory(target, parent, amounts, figures)
 }
 

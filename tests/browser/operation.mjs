@@ -161,7 +161,7 @@ export const tests = {
     const server = await lived();
     const remote = {
       url: "s3://trug-replica/main", state: "primary", error: null, ack: "local", epoch: 3, chunk: 4711, unshippedBytes: 0, lagSeconds: 0, complete: true, waitingSegments: 0,
-      lastManifestAt: new Date().toISOString(), createsAtomically: true,
+      lastManifestAt: new Date().toISOString(), createsAtomically: true, tier: null,
       requests: [["create", 400_000], ["upload", 100_000], ["read", 100_000], ["list", 0], ["remove", 50_000]].map(([call, succeeded]) => ({ call, succeeded, failed: 0 })),
     };
     const page = await server.openAs("/-/storage");
@@ -186,6 +186,10 @@ export const tests = {
     for (const text of ["Not atomic", "Two primaries are not detected."]) assert.ok(unsafe.includes(text), `${text}: ${unsafe}`);
     const behind = await shown({ lagSeconds: 150, unshippedBytes: 7_300_000, waitingSegments: 2, error: "the remote store is unavailable: <b>timeout</b>", ack: "remote" });
     for (const text of ["3 min", "7.30 MB", "2 waiting segments", "<b>timeout</b>", "Writes are acknowledged when the remote store has them."]) assert.ok(behind.includes(text), `${text}: ${behind}`);
+    const tier = { localBytesMax: 4e9, localBytes: 3_000_000_000, cachedBytes: 500_000_000, remoteSegments: 7, remoteBytes: 9_000_000_000, fetches: 1, fetchedBytes: 2 };
+    const tiered = await shown({ tier });
+    for (const text of ["3.50 GB of 4.00 GB", "9.00 GB only in the remote store"]) assert.ok(tiered.includes(text), `${text}: ${tiered}`);
+    assert.ok(!good.includes("On this machine") && !(await shown({ tier: { ...tier, remoteSegments: 0 } })).includes("only in"), good);
     const fenced = await shown({ state: "fenced", epoch: 0, error: "process 7 created chunk 4712" });
     for (const text of ["Fenced", "Another server is the primary", "process 7 created chunk 4712"]) assert.ok(fenced.includes(text), `${text}: ${fenced}`);
     await close(page);

@@ -38,6 +38,7 @@ mod python_reader;
 mod readme;
 #[cfg(feature = "remote")]
 mod remote;
+mod remote_on_demand;
 mod scrub;
 mod secrets;
 mod serve;

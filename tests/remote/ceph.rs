@@ -3,7 +3,7 @@
 use tests::ceph::{ACCESS_KEY, Ceph, SECRET_KEY};
 
 use crate::endpoint::{connect_to, create_bucket};
-use crate::promises;
+use crate::{cold_reads, promises};
 
 /// Lengths of the objects that are created concurrently.
 const LENGTHS: [usize; 4] = [1, 2_000, 70_000, 5 << 20];
@@ -22,4 +22,6 @@ fn ceph_keeps_the_promises_of_a_remote_store() {
     promises::check_races(&stores[..1], 60, &LENGTHS);
     promises::check_races(&stores, 92, &LENGTHS);
     promises::check_reads_across(&stores);
+    let gateway = format!("http://{}", ceph.gateways()[0]);
+    cold_reads::check(&connect_to("s3://pics/cold", &gateway, &keys.join("\n")));
 }

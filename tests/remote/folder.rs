@@ -9,7 +9,7 @@ use outbound::trust_anchors::TrustAnchors;
 use remote::RemoteLocation;
 
 use crate::endpoint::connect;
-use crate::promises;
+use crate::{cold_reads, promises};
 
 fn connect_folder(folder: &Path) -> Arc<dyn RemoteStore> {
     connect(&RemoteLocation::parse(&format!("file://{}", folder.display())).unwrap())
@@ -26,6 +26,12 @@ fn folder_of_another_process_has_the_same_objects() {
     let folder = tempfile::tempdir().unwrap();
     let stores = [connect_folder(folder.path()), connect_folder(folder.path())];
     promises::check_races(&stores, 40, &[1, 2_000, 70_000, 5 << 20]);
+}
+
+#[test]
+fn files_only_in_a_folder_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    cold_reads::check(&connect_folder(folder.path()));
 }
 
 #[test]

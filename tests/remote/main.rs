@@ -9,6 +9,7 @@
 
 mod azurite;
 mod ceph;
+mod cold_reads;
 mod endpoint;
 mod errors;
 mod folder;

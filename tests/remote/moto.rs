@@ -3,7 +3,7 @@
 use tests::moto::Moto;
 
 use crate::endpoint::{connect_to, create_bucket};
-use crate::promises;
+use crate::{cold_reads, promises};
 
 const KEYS: [&str; 2] = ["AKID", "secret"];
 
@@ -16,4 +16,5 @@ fn moto_keeps_the_promises_of_a_remote_store() {
     promises::check_all(&remote);
     // Concurrent creations of megabytes are errors of moto, status 500.
     promises::check_races(&[remote], 40, &[2_000]);
+    cold_reads::check(&connect_to("s3://pics/cold", moto.address(), &KEYS.join("\n")));
 }

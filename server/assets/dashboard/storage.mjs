@@ -126,6 +126,7 @@ function remote(it) {
       ...(it.error ? /** @type {[string, any][]} */ ([["Last error", it.error]]) : []),
       ...(it.createsAtomically === false ? /** @type {[string, any][]} */ ([["Creation", [badge("Not atomic", "bad"), make("small", null, " Two primaries are not detected.")]]]) : []),
       ["Position", `Epoch ${number(it.epoch)}, chunk ${number(it.chunk)}`], ["Last restore point", when(it.lastManifestAt, "None since the server started")],
+      ...(it.tier ? /** @type {[string, any][]} */ ([["On this machine", [`${bytes(it.tier.localBytes + it.tier.cachedBytes)}${it.tier.localBytesMax > 0 ? ` of ${bytes(it.tier.localBytesMax)}` : ""}`, it.tier.remoteSegments > 0 && make("small", null, ` ${bytes(it.tier.remoteBytes)} only in the remote store`)]]]) : []),
     ]));
 }
 

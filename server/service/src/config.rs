@@ -280,6 +280,7 @@ impl Config {
                 ship_ms: layer.remote_ship_ms,
                 lease_seconds: layer.remote_lease_seconds,
                 retention_days: layer.remote_retention_days,
+                local_cache_bytes: layer.local_cache_bytes,
             }
             .checked()?,
         };

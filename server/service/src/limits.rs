@@ -94,6 +94,8 @@ pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);
 pub const REMOTE_SHIP_MS: RangeInclusive<u64> = 10..=60_000;
 /// Configurable leases of the remote store, in seconds, besides 0.
 pub const REMOTE_LEASE_SECONDS: RangeInclusive<u16> = 5..=3_600;
+/// Minimum configurable `local_cache_bytes`, besides 0.
+pub const LOCAL_CACHE_BYTES_MIN: u64 = 1 << 30;
 /// Maximum configurable undelete window.
 pub const UNDELETE_WINDOW_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 

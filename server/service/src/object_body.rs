@@ -11,7 +11,7 @@ use std::io;
 use std::num::NonZero;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
@@ -118,8 +118,14 @@ pub fn body_from_memory(whole: &Bytes, pieces: Vec<BodyPart>) -> Body {
 /// sending it (`benches/README.md`, get_latency_under_cold_reads). Threads of normal priority would delay the async
 /// workers: on a kernel that does not preempt within system calls, workers waited up to 50 ms. At most one piece of
 /// each connection waits here.
+///
+/// Reads of files that are only in the remote store have threads of their own, so that one that does not answer delays
+/// no other reads. They are started by the first of these reads.
 #[derive(Clone)]
-pub struct DiskReadPool(Arc<ThreadPool>);
+pub struct DiskReadPool {
+    disk: Arc<ThreadPool>,
+    remote: Arc<OnceLock<ThreadPool>>,
+}
 
 impl DiskReadPool {
     /// Starts the threads.
@@ -128,21 +134,36 @@ impl DiskReadPool {
     ///
     /// The error of starting a thread.
     pub fn start() -> io::Result<Self> {
-        ThreadPool::start("trug-read", DISK_READ_THREADS, 0, Priority::Nice)
-            .map(|it| Self(Arc::new(it)))
+        let disk = ThreadPool::start("trug-read", DISK_READ_THREADS, 0, Priority::Nice)?;
+        Ok(Self { disk: Arc::new(disk), remote: Arc::default() })
     }
 
-    /// Queues a read for the next free thread.
+    /// Queues a read of the disk, or of the remote store, for the next free thread.
     pub(crate) fn submit<T: Send + 'static>(
         &self,
+        is_remote: bool,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> oneshot::Receiver<thread::Result<T>> {
-        self.0.submit(read)
+        let pool = if is_remote { self.remote_pool() } else { &self.disk };
+        pool.submit(read)
+    }
+
+    /// Returns the threads for the remote store, or those for the disk if they cannot be started.
+    fn remote_pool(&self) -> &ThreadPool {
+        if let Some(started) = self.remote.get() {
+            return started;
+        }
+        match ThreadPool::start("trug-fetch", REMOTE_READ_THREADS, 0, Priority::Nice) {
+            Ok(started) => self.remote.get_or_init(|| started),
+            Err(_) => &self.disk,
+        }
     }
 }
 
 /// Maximum number of threads; fewer already saturate a disk.
 const DISK_READ_THREADS: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(15);
+/// Maximum number of concurrent reads of the remote store.
+const REMOTE_READ_THREADS: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(63);
 
 /// Bytes after which a body yields to other connections.
 const YIELD_AFTER_BYTES: u64 = limits::READ_BYTES_MAX as u64;
@@ -200,7 +221,8 @@ impl ObjectBody {
                     Ok(Some(bytes)) => Ok(bytes),
                     Ok(None) => {
                         let object = self.object.clone();
-                        let running = self.disk_reads.submit(move || object.read(range));
+                        let is_remote = object.is_remote();
+                        let running = self.disk_reads.submit(is_remote, move || object.read(range));
                         return self.poll_running(running, context);
                     }
                     Err(error) => Err(error),

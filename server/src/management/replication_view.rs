@@ -40,6 +40,29 @@ pub struct ReplicationView {
     creates_atomically: Option<bool>,
     /// Requests since the server was started, by call.
     requests: Vec<RemoteRequestsView>,
+    /// Where segments are; `null` if all are on this machine and `local_cache_bytes` is not set.
+    #[schema(required)]
+    tier: Option<TierView>,
+}
+
+/// Segments by where they are.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TierView {
+    /// `local_cache_bytes`; 0 if it is not set: then segments are fetched back.
+    local_bytes_max: u64,
+    /// Bytes of segments on this machine.
+    local_bytes: u64,
+    /// Bytes of cache files on this machine.
+    cached_bytes: u64,
+    /// Number of segments that are only in the remote store.
+    remote_segments: u64,
+    /// Bytes of these segments.
+    remote_bytes: u64,
+    /// Number of requests of reads to the remote store since the server was started.
+    fetches: u64,
+    /// Bytes fetched by them.
+    fetched_bytes: u64,
 }
 
 /// State of replication.
@@ -103,6 +126,15 @@ impl ReplicationView {
             last_manifest_at: status.last_manifest_ms.map(iso_time),
             creates_atomically: status.properties.as_ref().map(|it| it.creates_atomically),
             requests: requests.into(),
+            tier: status.tier.map(|tier| TierView {
+                local_bytes_max: tier.local_bytes_max,
+                local_bytes: tier.local_bytes,
+                cached_bytes: tier.cached_bytes,
+                remote_segments: tier.remote_segments,
+                remote_bytes: tier.remote_bytes,
+                fetches: tier.fetches,
+                fetched_bytes: tier.fetched_bytes,
+            }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use engine::remote::RemoteCall;
-use engine::replication::{ReplicationState, ReplicationStatus};
+use engine::replication::{ReplicationState, ReplicationStatus, TierStatus};
 use usage::exposition::MetricWriter;
 
 pub(super) fn encode(
@@ -12,6 +12,7 @@ pub(super) fn encode(
 ) -> fmt::Result {
     state(status, sheet)?;
     progress(status, sheet)?;
+    tier(status.and_then(|status| status.tier.as_ref()), sheet)?;
     let rows = status.into_iter().flat_map(|status| {
         RemoteCall::ALL.into_iter().flat_map(|call| {
             let [succeeded, failed] = status.requests.of(call);
@@ -83,5 +84,32 @@ fn progress(status: Option<&ReplicationStatus>, sheet: &mut MetricWriter<'_>) ->
         "remote_last_manifest_timestamp_seconds",
         "Time of the last manifest, in Unix seconds; absent if there is none.",
         status.and_then(|status| status.last_manifest_ms).map(|ms| ms as f64 / 1e3),
+    )
+}
+
+fn tier(status: Option<&TierStatus>, sheet: &mut MetricWriter<'_>) -> fmt::Result {
+    let places = status.into_iter().flat_map(|tier| {
+        [("local", tier.local_bytes), ("cache", tier.cached_bytes), ("remote", tier.remote_bytes)]
+    });
+    sheet.gauges(
+        "tier_bytes",
+        "Bytes of segments by place: `local`, on this machine; `cache`, fetched parts of others; `remote`, only in the remote store. Absent without `local_cache_bytes`.",
+        places.map(|(place, bytes)| ([("place", place)], bytes as f64)),
+    )?;
+    let counters = |value: fn(&TierStatus) -> u64| status.map(|tier| ([], value(tier)));
+    sheet.counters(
+        "tier_fetches",
+        "Requests of reads to the remote store.",
+        counters(|tier| tier.fetches),
+    )?;
+    sheet.counters(
+        "tier_fetched_bytes",
+        "Bytes that reads fetched from the remote store.",
+        counters(|tier| tier.fetched_bytes),
+    )?;
+    sheet.counters(
+        "tier_evictions",
+        "Segments removed from this machine because the remote store has them.",
+        counters(|tier| tier.evictions),
     )
 }

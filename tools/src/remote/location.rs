@@ -113,6 +113,7 @@ pub(crate) fn replication(
         ship_interval_ms: milliseconds(settings.ship_interval).unwrap_or(u64::MAX),
         lease_seconds: settings.lease_seconds,
         retention_ms: milliseconds(settings.retention).unwrap_or(u64::MAX),
+        local_bytes_max: settings.local_cache_bytes,
         ..ReplicationOptions::new(store)
     })
 }

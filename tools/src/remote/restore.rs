@@ -2,9 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use engine::replication::{RestorePoint, restore_folder, restore_points};
-use engine::{Create, OpenOptions, Store};
+use engine::replication::{
+    ReplicationOptions, RestorePoint, restore_folder, restore_folder_references, restore_points,
+};
+use engine::{Background, Create, OpenOptions, Store};
 use jiff::Timestamp;
 use protocol::time_format::iso_time;
 use serde::Serialize;
@@ -34,6 +37,9 @@ pub(crate) struct Args {
     /// 2026-11-25T01:30:00Z.
     #[arg(long, value_name = "TIME", value_parser = units::since)]
     at: Option<String>,
+    /// Fetch files when they are read instead of now: only record heads are read. The server needs `remote_url` then.
+    #[arg(long, conflicts_with = "at")]
+    on_demand: bool,
     /// Print the result as one JSON document.
     #[arg(long)]
     json: bool,
@@ -98,13 +104,19 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         bar.show(progress);
         ControlFlow::Continue(())
     };
-    let restored = restore_folder(remote.store.as_ref(), &args.data, at_ms, &mut watch);
+    let restored = match args.on_demand {
+        false => restore_folder(remote.store.as_ref(), &args.data, at_ms, &mut watch),
+        true => restore_folder_references(&remote.store, &args.data, &mut watch),
+    };
     bar.remove();
     let restored = restored?;
     // The index is rebuilt now, so that the first start is fast and damage is known.
     let options = OpenOptions {
         compaction: None,
         retention_window_ms: UNDELETE_WINDOW_MS,
+        // Without its threads nothing is shipped.
+        background: Background::Manual,
+        replication: args.on_demand.then(|| ReplicationOptions::new(Arc::clone(&remote.store))),
         ..OpenOptions::new(Create::Never)
     };
     let (store, opened) = Store::open_folder(&args.data, options)?;

@@ -36,6 +36,8 @@ pub struct RemoteSettings {
     pub lease_seconds: u16,
     /// Time for which the store can be restored to an earlier state.
     pub retention: Duration,
+    /// Maximum size of segments on this machine; 0: all are.
+    pub local_cache_bytes: u64,
 }
 
 /// Credentials of a remote store, as in their file. `Debug` does not show them.
@@ -65,6 +67,7 @@ pub(super) struct RawRemoteSettings {
     pub(super) ship_ms: Option<u64>,
     pub(super) lease_seconds: Option<u64>,
     pub(super) retention_days: Option<u64>,
+    pub(super) local_cache_bytes: Option<u64>,
 }
 
 impl RawRemoteSettings {
@@ -74,6 +77,7 @@ impl RawRemoteSettings {
         let ship_ms = within("remote_ship_ms", self.ship_ms, limits::REMOTE_SHIP_MS)?;
         let lease_seconds = lease(self.lease_seconds)?;
         let days = within("remote_retention_days", self.retention_days, 1..=3_650)?;
+        let local_cache_bytes = local_cache(self.local_cache_bytes)?;
         let Some(url) = self.url else {
             let others = [
                 ("remote_endpoint", self.endpoint.is_some()),
@@ -81,6 +85,7 @@ impl RawRemoteSettings {
                 ("remote_credentials_file", self.credentials_file.is_some()),
                 ("remote_ack", ack == RemoteAck::Remote),
                 ("remote_lease_seconds", lease_seconds > 0),
+                ("local_cache_bytes", local_cache_bytes > 0),
             ];
             return match others.into_iter().find(|(_, is_set)| *is_set) {
                 Some((setting, _)) => {
@@ -99,6 +104,7 @@ impl RawRemoteSettings {
             ship_interval: Duration::from_millis(ship_ms),
             lease_seconds,
             retention: Duration::from_secs(days * 24 * 60 * 60),
+            local_cache_bytes,
         }))
     }
 }
@@ -139,6 +145,19 @@ fn checked_url(url: String) -> Result<String, ConfigError> {
         az://CONTAINER/PREFIX or file:///FOLDER, without credentials"
     );
     Err(ConfigError::for_setting("remote_url", why))
+}
+
+/// Converts the size of the local cache. A small one could not even have the newest segments.
+fn local_cache(bytes: Option<u64>) -> Result<u64, ConfigError> {
+    let name = "local_cache_bytes";
+    match super::needed(name, bytes)? {
+        bytes if bytes == 0 || bytes >= limits::LOCAL_CACHE_BYTES_MIN => Ok(bytes),
+        bytes => {
+            let least = limits::LOCAL_CACHE_BYTES_MIN;
+            let why = format!("{bytes} is out of range: 0, or at least {least}");
+            Err(ConfigError::for_setting(name, why))
+        }
+    }
 }
 
 /// Converts the lease. A short one would expire between two signs of life of an idle server.
@@ -246,6 +265,7 @@ mod tests {
             ("remote_lease_seconds", "4", "4 is out of range: 0, or 5 to 3600"),
             ("remote_lease_seconds", "70000", "70000 is out of range: 0, or 5 to 3600"),
             ("remote_retention_days", "0", "0 is out of range: 1 to 3650"),
+            ("local_cache_bytes", "7", "7 is out of range: 0, or at least 1073741824"),
         ] {
             let error = config(&[URL, (setting, value)]).unwrap_err();
             assert!(error.contains(&format!("{setting}: ")) && error.contains(says), "{error}");

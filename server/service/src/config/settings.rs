@@ -276,4 +276,7 @@ settings! {
     remote_lease_seconds: u64 = Value(0),
     /// Time in days, 1 to 3650, for which the remote store can restore earlier states.
     remote_retention_days: u64 = Value(engine::limits::REMOTE_RETENTION_MS / 86_400_000),
+    /// Maximum size in bytes, at least 1073741824, of stored files on this machine: above it, the least recently read
+    /// ones are only in the remote store, and fetched when they are read. 0: all are on this machine.
+    local_cache_bytes: u64 = Value(0),
 }

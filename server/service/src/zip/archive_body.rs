@@ -149,8 +149,9 @@ impl ArchiveBody {
     }
 
     fn read(&mut self, mut writer: Box<ArchiveWriter>) {
+        let is_remote = writer.file.as_ref().is_some_and(|(body, _)| body.is_remote());
         let read = move || (writer.next_piece(), writer);
-        self.state = State::Reading(self.disk_reads.submit(read));
+        self.state = State::Reading(self.disk_reads.submit(is_remote, read));
     }
 
     fn poll_read(

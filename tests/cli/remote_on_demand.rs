@@ -1,0 +1,92 @@
+//! `trug remote restore --on-demand`: a server on a folder whose large files are only in the remote store.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tests::DataFolder;
+use tests::store::body;
+
+const BIG_BYTES: usize = 3_000_000;
+/// Timeout for what happens in the background.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Returns the names of the segments of large files, and of references to them.
+fn large(folder: &DataFolder) -> (Vec<String>, Vec<String>) {
+    let names = fs::read_dir(folder.path().join("big/00")).expect("a folder");
+    let names = names.map(|entry| entry.expect("it is read").file_name().into_string().unwrap());
+    names.partition(|name| name.ends_with(".seg"))
+}
+
+fn put(folder: &DataFolder, name: &str, content: &[u8]) {
+    let path = folder.parent().join(name);
+    fs::write(&path, content).expect("it can be written");
+    folder.done(&["cp", path.to_str().expect("the path is UTF-8"), "photos/"]);
+}
+
+/// A folder restored on demand of which `big.bin` is only in the remote store.
+fn restored(remote: &Path) -> (DataFolder, String, Vec<u8>) {
+    let url = format!("file://{}", remote.display());
+    let (folder, _) = DataFolder::with_bucket();
+    let content = body(7, BIG_BYTES);
+    put(&folder, "big.bin", &content);
+    put(&folder, "small.txt", b"small");
+    folder.done(&["remote", "attach", &url]);
+    let copy = DataFolder::new();
+    let ran = copy.done(&["remote", "restore", &url, "--on-demand"]);
+    assert!(ran.stdout.starts_with("restored the state of "), "{ran:?}");
+    let (files, references) = large(&copy);
+    assert_eq!((files.len(), references.len()), (0, 1), "{files:?} {references:?}");
+    (copy, url, content)
+}
+
+#[test]
+fn files_are_served_from_the_remote_store_on_demand() {
+    let remote = tempfile::tempdir().expect("a folder");
+    let (folder, url, content) = restored(remote.path());
+    let set = [format!("remote_url={url}"), "local_cache_bytes=1073741824".to_owned()];
+    let words = ["--listen", "127.0.0.1:0", "--set", &set[0], "--set", &set[1]];
+    let server = folder.serve_with(&words);
+    let mut connection = server.connect();
+    assert_eq!(connection.get("/photos/small.txt").unwrap().body, b"small");
+    let part = connection
+        .send("GET", "/photos/big.bin", &[("range", "bytes=1000000-1000099")], b"")
+        .unwrap();
+    assert_eq!(part.status, 206);
+    assert!(part.body == content[1_000_000..1_000_100]);
+    assert!(connection.get("/photos/big.bin").unwrap().body == content);
+    // The remote store is away: what was fetched is served, and other files get an error that ends with it.
+    server.stop();
+    let server = folder.serve_with(&words);
+    let away = remote.path().with_extension("away");
+    fs::rename(remote.path(), &away).expect("it is renamed");
+    let mut connection = server.connect();
+    let rejected = connection.get("/photos/big.bin").unwrap();
+    assert_eq!((rejected.status, &rejected.json()["code"]), (503, &"remote_unavailable".into()));
+    assert_eq!(connection.get("/photos/small.txt").unwrap().body, b"small");
+    fs::rename(&away, remote.path()).expect("it is renamed");
+    assert!(connection.get("/photos/big.bin").unwrap().body == content);
+    server.stop();
+    folder.run(&["fsck"]).check_failure(1, "is only in the remote store");
+    folder.run(&["remote", "detach"]).check_failure(1, "1 segments are only in the remote store");
+}
+
+#[test]
+fn files_are_fetched_back_without_a_limit() {
+    let remote = tempfile::tempdir().expect("a folder");
+    let (folder, url, content) = restored(remote.path());
+    let set = format!("remote_url={url}");
+    let server = folder.serve_with(&["--listen", "127.0.0.1:0", "--set", &set]);
+    let deadline = Instant::now() + PATIENCE;
+    while large(&folder).1.len() == 1 {
+        assert!(Instant::now() < deadline, "{:?}", large(&folder));
+        thread::sleep(Duration::from_millis(50));
+    }
+    server.stop();
+    folder.done(&["fsck", "--deep"]);
+    folder.done(&["remote", "detach"]);
+    let server = folder.serve();
+    assert!(server.connect().get("/photos/big.bin").unwrap().body == content);
+    server.stop();
+}
