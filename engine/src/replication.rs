@@ -31,6 +31,7 @@ mod collect;
 mod evict;
 mod fence;
 mod folder;
+mod inspect;
 mod manifests;
 mod mark;
 mod mend;
@@ -46,8 +47,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
 use self::acknowledgements::Acknowledgements;
+pub use self::collect::{CollectionReport, RemoteGarbage};
 use self::evict::EvictionState;
 pub use self::folder::{detach_folder, restore_folder, restore_folder_references};
+pub use self::inspect::{
+    FolderStatus, LastChunk, PrefixSize, RemoteStatus, folder_status, remote_sizes, remote_status,
+};
 use self::manifests::ManifestState;
 pub use self::mark::detach;
 pub(crate) use self::mark::protect_unreplicated;

@@ -1,9 +1,10 @@
-//! `trug remote`: check of a remote store, begin and end of replication, restore points, and restore.
+//! `trug remote`: check of a remote store, begin and end of replication, restore points, restore, status, and garbage
+//! collection.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -253,4 +254,132 @@ fn remote_detach_ends_the_replication_of_a_folder() {
     let missing = DataFolder::new();
     missing.run(&["remote", "detach"]).check_failure(1, "");
     assert!(!missing.path().exists());
+}
+
+#[test]
+fn remote_status_shows_the_remote_store_and_the_folder() {
+    let (folder, remote, url) = replicated();
+    let none = run(trug().args(["remote", "status", &url]));
+    none.check_failure(1, "the remote store is empty");
+    folder.done(&["remote", "attach", &url]);
+    let newest = points(&url).pop().expect("a restore point");
+    let before = names(remote.path());
+
+    let server = folder.serve();
+    let json = folder.json(&["remote", "status", &url, "--sizes"]);
+    server.stop();
+    let last = &json["lastChunk"];
+    assert_eq!((&json["restorePointCount"], &json["newestRestorePoint"]), (&1.into(), &newest));
+    assert_eq!((&last["epoch"], &last["lastLsn"]), (&1.into(), &newest["lastLsn"]));
+    assert!(last["number"].as_u64() >= newest["chunk"].as_u64(), "{json}");
+    assert!(last["ageMs"].as_u64() < Some(600_000), "{json}");
+    let path = folder.path().display().to_string();
+    let same = serde_json::json!({ "path": path, "store": json["store"], "isSameStore": true,
+        "epoch": 1, "isNewestEpoch": true });
+    assert_eq!(json["folder"], same);
+    let counted: Vec<_> = ["log/", "seg/", "manifest/"]
+        .map(|prefix| {
+            let objects = before.iter().filter(|name| name.starts_with(prefix));
+            let sizes = objects.map(|name| fs::metadata(remote.path().join(name)).unwrap().len());
+            let (objects, bytes) = (sizes.clone().count(), sizes.sum::<u64>());
+            serde_json::json!({ "prefix": prefix, "objects": objects, "bytes": bytes })
+        })
+        .into();
+    assert_eq!(json["sizes"], Value::Array(counted));
+    assert_eq!(names(remote.path()), before, "nothing was changed");
+
+    let text = folder.done(&["remote", "status", &url]).stdout;
+    assert!(text.starts_with(&format!("{url}\n  store           ")), "{text}");
+    assert!(text.contains("\n  restore points  1, the newest of "), "{text}");
+    assert!(text.contains("\n  epoch           1, the newest\n"), "{text}");
+    assert!(!text.contains("seg/"), "{text}");
+    let alone = done(trug().args(["remote", "status", &url, "--json"]));
+    let json: Value = serde_json::from_str(&alone.stdout).expect("JSON");
+    assert_eq!((&json["folder"], &json["sizes"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn remote_status_exits_with_5_for_folders_that_lost_the_primary() {
+    let (folder, _remote, url) = replicated();
+    folder.done(&["remote", "attach", &url]);
+    let (other, _) = DataFolder::with_bucket();
+    let ran = other.run(&["remote", "status", &url]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.stderr.contains("the remote store belongs to store "), "{ran:?}");
+    assert!(ran.stdout.contains("not that of the remote store"), "{ran:?}");
+    other.run(&["remote", "gc", &url]).check_failure(5, "the remote store belongs to store ");
+
+    let restored = DataFolder::new();
+    restored.done(&["remote", "restore", &url]);
+    let ran = restored.done(&["remote", "status", &url]);
+    assert!(ran.stdout.contains("none: not replicated"), "{ran:?}");
+    restored.run(&["remote", "gc", &url]).check_failure(1, "run `trug remote attach`");
+    restored.done(&["remote", "attach", &url]);
+    restored.done(&["remote", "status", &url]);
+    let ran = folder.run(&["remote", "status", &url, "--json"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.stderr.contains("is 1, but another process was the primary in epoch 2"), "{ran:?}");
+    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(json["folder"]["isNewestEpoch"], false);
+    folder.run(&["remote", "gc", &url, "--dry-run"]).check_failure(5, "in epoch 2");
+    DataFolder::new().run(&["remote", "status", &url]).check_failure(1, "has no store");
+}
+
+#[test]
+fn remote_gc_removes_orphans_that_no_restore_point_needs() {
+    let (folder, remote, url) = replicated();
+    folder.done(&["remote", "attach", &url]);
+    for at in 0..4 {
+        store(&folder, &format!("{at}.txt"), b"content");
+    }
+    folder.done(&["rm", "photos/0.txt"]);
+    folder.done(&["remote", "attach", &url]);
+    // Another process could have uploaded this before it was fenced. Log segments have odd ids here.
+    let orphan = "seg/0000000002-00000000deadbeef".to_owned();
+    assert!(!folder.path().join("log/0000000002.seg").exists());
+    fs::write(remote.path().join(&orphan), b"orphan").expect("it can be written");
+
+    let before = names(remote.path());
+    let dry = folder.json(&["remote", "gc", &url, "--dry-run"]);
+    assert_eq!(dry["waiting"]["names"], serde_json::json!([orphan]), "{dry}");
+    assert_eq!((&dry["waiting"]["bytes"], &dry["removable"]["objects"]), (&6.into(), &0.into()));
+    assert_eq!(names(remote.path()), before, "a dry run changes nothing");
+    // The restore points of the last seven days may need it.
+    let ran = folder.done(&["remote", "gc", &url]);
+    assert_eq!(ran.stdout, "removed 0 objects, 0 bytes\n");
+    assert!(names(remote.path()).contains(&orphan));
+
+    // Eight days later.
+    let old = SystemTime::now() - Duration::from_secs(8 * 24 * 60 * 60);
+    for name in names(remote.path()) {
+        let file = fs::File::options().write(true).open(remote.path().join(name));
+        file.and_then(|file| file.set_modified(old)).expect("its time can be set");
+    }
+    let before = names(remote.path());
+    let text = folder.done(&["remote", "gc", &url, "--dry-run"]).stdout;
+    let (removable, waiting) = text.split_once("0 objects, 0 bytes wait").expect("two parts");
+    assert_eq!(waiting, " for older restore points\n");
+    let removable: Vec<_> = removable.lines().skip(1).map(str::trim_start).collect();
+    assert!(removable.contains(&&*orphan), "{text}");
+    assert_eq!(names(remote.path()), before, "a dry run changes nothing");
+    let json = folder.json(&["remote", "gc", &url]);
+    assert!(json["objects"].as_u64() >= Some(removable.len() as u64), "{json}");
+    let after = names(remote.path());
+    assert!(removable.iter().all(|name| !after.iter().any(|it| it == name)), "{after:?}");
+    let restored = DataFolder::new();
+    restored.done(&["remote", "restore", &url]);
+    assert_eq!(restored.done(&["cat", "photos/3.txt"]).stdout, "content");
+}
+
+/// Returns the names of the objects of a remote store that is a folder.
+fn names(remote: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for prefix in ["log", "seg", "manifest"] {
+        let found = fs::read_dir(remote.join(prefix)).expect("it can be listed");
+        names.extend(found.map(|entry| {
+            format!("{prefix}/{}", entry.expect("it can be listed").file_name().display())
+        }));
+    }
+    names.sort();
+    names
 }

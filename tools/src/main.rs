@@ -217,7 +217,7 @@ mod tests {
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
         // `apikey s3` is a command of the S3 API.
-        assert_eq!(leaves, 66 + 5 * usize::from(cfg!(feature = "remote")));
+        assert_eq!(leaves, 66 + 7 * usize::from(cfg!(feature = "remote")));
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 mod attach;
 mod check;
+mod gc;
 mod location;
 mod restore;
+mod status;
 
 use clap::Subcommand;
 
@@ -17,8 +19,10 @@ pub(crate) enum Command {
     Check(check::Args),
     Attach(attach::Args),
     Detach(attach::DetachArgs),
+    Status(status::Args),
     Points(restore::PointsArgs),
     Restore(restore::Args),
+    Gc(gc::Args),
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
@@ -26,7 +30,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(args),
         Command::Attach(args) => attach::run(args),
         Command::Detach(args) => attach::detach(args),
+        Command::Status(args) => status::run(args),
         Command::Points(args) => restore::points(args),
         Command::Restore(args) => restore::run(args),
+        Command::Gc(args) => gc::run(args),
     }
 }

@@ -56,6 +56,15 @@ pub(crate) fn since(typed: &str) -> Result<String, String> {
     time(typed, Zoned::checked_sub)
 }
 
+/// Formats an age in milliseconds in the largest unit of which it has two, such as `90 s` or `26 h`.
+#[cfg(feature = "remote")]
+pub(crate) fn age_text(age_ms: u64) -> String {
+    let seconds = age_ms / 1_000;
+    let units = [(86_400, "days"), (3_600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= 2 * unit);
+    unit.map_or(format!("{seconds} s"), |(unit, name)| format!("{} {name}", seconds / unit))
+}
+
 /// Formats a duration in the largest unit that is exact, as [`seconds`] parses it.
 pub(crate) fn seconds_text(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
@@ -109,6 +118,14 @@ mod tests {
             (u64::MAX, "18.4 EB"),
         ] {
             assert_eq!(bytes_text(bytes), text);
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "remote")]
+    fn ages_have_one_unit() {
+        for (seconds, text) in [(0, "0 s"), (119, "119 s"), (120, "2 min"), (172_800, "2 days")] {
+            assert_eq!(age_text(seconds * 1_000 + 999), text);
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::Replication;
+use super::collect::CollectionReport;
 use super::manifests::Cut;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, SegmentId};
@@ -116,6 +117,8 @@ pub struct ReplicationStatus {
     pub since_chunk_ms: u64,
     /// Properties of the remote store; `None` if they were not observed yet.
     pub properties: Option<ProbeReport>,
+    /// Last collection of this process; `None` before the first.
+    pub collection: Option<CollectionReport>,
     /// Calls to the remote store.
     pub requests: RequestCounts,
     /// Segments by where they are; `None` if all are on this machine and no limit is set.
@@ -169,6 +172,7 @@ pub(super) struct Shared {
     /// Monotonic time since which the remote store lacks something.
     pub(super) behind_since_ms: Option<u64>,
     pub(super) properties: Option<ProbeReport>,
+    pub(super) collection: Option<CollectionReport>,
     /// Monotonic time at which the log was last read to its end.
     pub(super) read_ms: u64,
 }
@@ -209,6 +213,7 @@ impl Shared {
             created_ms: now_ms,
             behind_since_ms: None,
             properties: None,
+            collection: None,
             read_ms: now_ms,
         }
     }
@@ -246,6 +251,7 @@ impl Replication {
             last_error: shared.ship_error.clone().or_else(|| shared.upkeep_error.clone()),
             since_chunk_ms: now_ms.saturating_sub(shared.created_ms),
             properties: shared.properties.clone(),
+            collection: shared.collection,
             requests: self.remote.counts(),
             tier: (self.options.local_bytes_max > 0 || shared.tier.remote_segments > 0).then(
                 || TierStatus {

@@ -5,12 +5,20 @@ use std::sync::Arc;
 use super::Store;
 use crate::commit::CommitCallback;
 use crate::error::Result;
-use crate::replication::{ReplicationStatus, ReplicationStep};
+use crate::replication::{RemoteGarbage, ReplicationStatus, ReplicationStep};
 
 impl Store {
     /// Returns the status of replication; `None` if the store is not replicated. Does not block.
     pub fn replication_status(&self) -> Option<ReplicationStatus> {
         self.0.replication.as_ref().map(|replication| replication.status())
+    }
+
+    /// Returns the objects of the remote store that no later state needs; `None` if the store is not replicated. Reads
+    /// the remote store, and changes nothing. Waits for the network.
+    ///
+    /// Fails with [`Error::ReadOnly`](crate::Error::ReadOnly) if the remote store has writes that this store lacks.
+    pub fn remote_garbage(&self) -> Result<Option<RemoteGarbage>> {
+        self.0.replication.as_ref().map(|replication| replication.garbage()).transpose()
     }
 
     /// Performs one step of shipping. For stores without threads.

@@ -52,7 +52,9 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     if !report.damage.is_empty() {
         output::print_note(&report.to_string());
     }
-    let attached = wait_for_restore_point(&store);
+    let attached = wait_for(&store, |status| {
+        status.last_manifest_ms.is_some() && status.shipped_lsn == status.last_lsn
+    });
     store.close()?;
     let status = attached?;
     output::result(&format!(
@@ -61,8 +63,11 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     ))
 }
 
-/// Waits until the first manifest is created. Prints each new error of the remote store.
-fn wait_for_restore_point(store: &Store) -> Result<ReplicationStatus, Failure> {
+/// Waits until the status of replication is as required. Prints each new error of the remote store.
+pub(super) fn wait_for(
+    store: &Store,
+    is_done: impl Fn(&ReplicationStatus) -> bool,
+) -> Result<ReplicationStatus, Failure> {
     let mut printed = None;
     loop {
         let status = store.replication_status();
@@ -70,7 +75,7 @@ fn wait_for_restore_point(store: &Store) -> Result<ReplicationStatus, Failure> {
         if let ReplicationState::Fenced(why) = &status.state {
             return Err(Failure::new(exit::Exit::Fenced, why.to_string()));
         }
-        if status.last_manifest_ms.is_some() && status.shipped_lsn == status.last_lsn {
+        if is_done(&status) {
             return Ok(status);
         }
         if status.last_error != printed {

@@ -59,9 +59,9 @@ pub(crate) struct PointsArgs {
 /// Restore point in JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PointView {
-    time: String,
-    chunk: u64,
+pub(super) struct PointView {
+    pub(super) time: String,
+    pub(super) chunk: u64,
     last_lsn: u64,
 }
 
@@ -149,7 +149,7 @@ fn unix_ms(time: &str) -> Result<u64, Failure> {
 }
 
 impl PointView {
-    fn of(point: &RestorePoint) -> Self {
+    pub(super) fn of(point: &RestorePoint) -> Self {
         let RestorePoint { chunk, created_ms, last_lsn } = *point;
         Self { time: iso_time(created_ms), chunk, last_lsn }
     }
