@@ -60,17 +60,19 @@ impl Acknowledgements {
         due.into_iter().for_each(|it| (it.callback)(Ok(())));
     }
 
-    /// Fails the batches that have waited for too long.
-    pub(super) fn fail_expired(&self, now_ms: u64, error: &Error) {
-        self.fail(error, |it| it.since_ms.saturating_add(limits::REMOTE_ACK_MS) <= now_ms);
+    /// Fails the batches that have waited for too long. Returns whether there were any.
+    pub(super) fn fail_expired(&self, now_ms: u64, error: &Error) -> bool {
+        self.fail(error, |it| it.since_ms.saturating_add(limits::REMOTE_ACK_MS) <= now_ms)
     }
 
-    fn fail(&self, error: &Error, is_due: impl Fn(&Waiting) -> bool) {
+    fn fail(&self, error: &Error, is_due: impl Fn(&Waiting) -> bool) -> bool {
         let mut state = self.lock();
         let count = state.waiting.partition_point(is_due);
         let due: Vec<_> = state.waiting.drain(..count).collect();
         drop(state);
+        let is_any = !due.is_empty();
         due.into_iter().for_each(|it| (it.callback)(Err(error.clone())));
+        is_any
     }
 
     /// Fails all batches, also those that are added later.

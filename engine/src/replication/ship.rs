@@ -2,7 +2,7 @@
 //!
 //! One chunk is under way. What is committed in between gathers for the next one, as batches do behind a sync.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -241,6 +241,20 @@ impl Replication {
         callback: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         self.acknowledgements.add(lsn, self.clock.monotonic_ms(), Box::new(callback));
+    }
+
+    /// Fails the batches that have waited for too long, also while a call to the remote store is under way.
+    pub(crate) fn expire_acknowledgements(&self) {
+        let now_ms = self.clock.monotonic_ms();
+        let known = self.shared().ship_error.clone();
+        let why = known.unwrap_or_else(|| {
+            format!("no response within {} s", limits::REMOTE_ACK_MS / 1_000).into()
+        });
+        let error = Error::RemoteUnavailable(Arc::clone(&why));
+        if self.acknowledgements.fail_expired(now_ms, &error) {
+            // Later writes are rejected at once.
+            self.shared().ship_error.get_or_insert(why);
+        }
     }
 
     /// Returns whether batches are acknowledged only when the remote store has them.

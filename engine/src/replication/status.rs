@@ -224,9 +224,13 @@ impl Replication {
     pub(crate) fn status(&self) -> ReplicationStatus {
         let end = self.end_of_log();
         let now_ms = self.clock.monotonic_ms();
-        let shared = self.shared();
+        let mut shared = self.shared();
         let is_primary = shared.state == ReplicationState::Primary;
         let is_behind = shared.position != end;
+        if is_behind {
+            // Shipping does not notice a write while a call is under way.
+            shared.behind_since_ms.get_or_insert(now_ms);
+        }
         let in_segment = if shared.position.segment == end.segment {
             end.offset.saturating_sub(shared.position.offset)
         } else {

@@ -92,6 +92,14 @@ impl Threads {
             running.push(spawn("trug-compact", move || compaction.run(&closing))?);
         }
         if let Some(replication) = work.replication {
+            if replication.acknowledges_remotely() {
+                let (waiting, stopped) = (Arc::clone(&replication), Arc::clone(&closing));
+                running.push(spawn("trug-ack-expiry", move || {
+                    while !stopped.wait_timeout(ACK_EXPIRY_POLL) {
+                        waiting.expire_acknowledgements();
+                    }
+                })?);
+            }
             let (shipping, stopped) = (Arc::clone(&replication), Arc::clone(&closing));
             running.push(spawn("trug-ship", move || run_shipping(&shipping, &stopped))?);
             let stopped = Arc::clone(&closing);
@@ -211,6 +219,8 @@ impl CompactionThreadContext {
 
 /// First pause after a failed call to the remote store, in milliseconds.
 const RETRY_MS_MIN: u64 = 100;
+/// Interval at which batches are checked that wait for the remote store.
+const ACK_EXPIRY_POLL: Duration = Duration::from_millis(500);
 /// Interval at which uploads and manifests are checked.
 const UPKEEP_POLL: Duration = Duration::from_millis(500);
 

@@ -143,6 +143,25 @@ fn local_acknowledgement_survives_an_outage() {
 }
 
 #[test]
+fn lag_grows_behind_a_heartbeat_that_fails() {
+    let world = RemoteWorld::new(1);
+    let store = world.open();
+    world.remote.set_outage(Some(ErrorKind::TimedOut));
+    world.world.clock.advance(engine::limits::HEARTBEAT_MS);
+    store.step_ship().unwrap_err();
+    put(&store, &name("one"), b"1").unwrap();
+    assert_eq!(store.replication_status().unwrap().lag_ms, 0);
+    for _ in 0..5 {
+        world.world.clock.advance(1_000);
+        store.step_ship().unwrap_err();
+    }
+    assert_eq!(store.replication_status().unwrap().lag_ms, 5_000);
+    world.remote.set_outage(None);
+    ship(&store).unwrap();
+    assert_eq!(store.replication_status().unwrap().lag_ms, 0);
+}
+
+#[test]
 fn store_opens_and_writes_while_the_remote_store_is_away() {
     let world = RemoteWorld::new(1);
     world.remote.set_outage(Some(ErrorKind::TimedOut));
