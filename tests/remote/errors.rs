@@ -107,6 +107,19 @@ fn rejected_credentials_are_reported_without_the_secret() {
 }
 
 #[test]
+fn wrong_clock_is_the_cause_of_skewed_requests() {
+    let host = service(|_| error(403, "RequestTimeTooSkewed"));
+    let failed = create(&connect(&host)).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::PermissionDenied);
+    let failed = failed.to_string();
+    assert!(
+        failed.starts_with("the clock of this machine differs from that of the remote store: ")
+    );
+    let host = service(|_| error(403, "AccessDenied"));
+    assert!(!create(&connect(&host)).unwrap_err().to_string().contains("clock"));
+}
+
+#[test]
 fn unreachable_service_is_an_error_with_its_cause() {
     let address = tests::moto::free_address();
     let remote = connect_to("s3://pics", &format!("http://{address}"), KEYS);

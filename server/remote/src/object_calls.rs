@@ -30,6 +30,9 @@ pub(crate) struct ObjectCalls {
 /// Codes of S3, Google Cloud and Azure for a missing bucket, whose status is that of a missing object.
 const NO_BUCKET_CODES: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
 
+/// Texts of S3 and Azure for a request whose time is too far from the clock of the store.
+const CLOCK_TEXTS: [&str; 2] = ["RequestTimeTooSkewed", "Request date header too old"];
+
 impl ObjectCalls {
     /// Creates the calls for names below a prefix, which is empty or ends with `/`.
     pub(crate) fn new(clients: Clients, prefix: &str, runtime: Handle) -> Self {
@@ -351,5 +354,8 @@ fn described(error: &Error) -> String {
         text.truncate(text.floor_char_boundary(limits::ERROR_BYTES_MAX));
         text.push_str("...");
     }
-    text
+    match CLOCK_TEXTS.iter().any(|cause| text.contains(cause)) {
+        true => format!("the clock of this machine differs from that of the remote store: {text}"),
+        false => text,
+    }
 }
