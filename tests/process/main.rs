@@ -31,6 +31,8 @@ mod release;
 mod reload;
 #[cfg(feature = "remote")]
 mod remote;
+#[cfg(feature = "remote")]
+mod remote_network;
 mod resumable;
 mod service_manager;
 mod tls;

@@ -87,7 +87,14 @@ impl RequestedFile {
 impl FileHost {
     /// Starts to listen.
     pub fn start(answer: impl Fn(&RequestedFile) -> File + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        Self::start_on(TcpListener::bind("127.0.0.1:0").expect("a port is free"), answer)
+    }
+
+    /// Accepts the connections of a listener.
+    pub fn start_on(
+        listener: TcpListener,
+        answer: impl Fn(&RequestedFile) -> File + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().expect("the port is known");
         let answer = Box::new(answer);
         let host = Self(Arc::new(Inner { address, seen: Mutex::default(), answer }));

@@ -13,6 +13,7 @@ pub mod guides;
 pub mod held_body;
 pub mod memory_s3;
 pub mod moto;
+pub mod network;
 pub mod open_metrics;
 pub mod pictures;
 pub mod png;

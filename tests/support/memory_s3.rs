@@ -3,6 +3,7 @@
 //! Non-goals: signatures; multipart uploads; pages of listings.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{File, FileHost, RequestedFile};
@@ -25,32 +26,45 @@ const MODIFIED_XML: &str = "1994-11-06T08:49:37.000Z";
 /// Starts a service.
 pub fn memory_s3(fault: S3Fault) -> FileHost {
     let objects: Mutex<Objects> = Mutex::default();
-    FileHost::start(move |request| {
-        let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
-        let Some(key) = path.strip_prefix("/pics").map(|rest| rest.trim_start_matches('/')) else {
-            return error(404, "NoSuchBucket");
-        };
-        match &*request.method {
-            "GET" if query.contains("list-type=2") => listing(&objects, query),
-            "PUT" => {
-                let must_be_new = request.header("if-none-match") == "*";
-                if must_be_new && fault != S3Fault::IgnoresConditions && objects.contains_key(key) {
-                    return error(412, "PreconditionFailed");
-                }
-                objects.insert(key.to_owned(), request.body.clone());
-                File::of("").with("etag", "\"1\"")
-            }
-            "DELETE" => {
-                objects.remove(key);
-                File::of("").with_status(204)
-            }
-            _ => match objects.get(key) {
-                Some(body) => object(request, body, fault),
-                None => error(404, "NoSuchKey"),
-            },
-        }
+    FileHost::start(move |request| answer(request, &objects, fault))
+}
+
+/// Starts a service without faults on a listener. `reject` may answer a request instead.
+pub fn memory_s3_on(
+    listener: TcpListener,
+    reject: impl Fn(&RequestedFile) -> Option<File> + Send + Sync + 'static,
+) -> FileHost {
+    let objects: Mutex<Objects> = Mutex::default();
+    FileHost::start_on(listener, move |request| {
+        reject(request).unwrap_or_else(|| answer(request, &objects, S3Fault::None))
     })
+}
+
+fn answer(request: &RequestedFile, objects: &Mutex<Objects>, fault: S3Fault) -> File {
+    let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
+    let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+    let Some(key) = path.strip_prefix("/pics").map(|rest| rest.trim_start_matches('/')) else {
+        return error(404, "NoSuchBucket");
+    };
+    match &*request.method {
+        "GET" if query.contains("list-type=2") => listing(&objects, query),
+        "PUT" => {
+            let must_be_new = request.header("if-none-match") == "*";
+            if must_be_new && fault != S3Fault::IgnoresConditions && objects.contains_key(key) {
+                return error(412, "PreconditionFailed");
+            }
+            objects.insert(key.to_owned(), request.body.clone());
+            File::of("").with("etag", "\"1\"")
+        }
+        "DELETE" => {
+            objects.remove(key);
+            File::of("").with_status(204)
+        }
+        _ => match objects.get(key) {
+            Some(body) => object(request, body, fault),
+            None => error(404, "NoSuchKey"),
+        },
+    }
 }
 
 /// Builds a response with an error in the XML of S3.
