@@ -341,7 +341,7 @@ fn replay_log(
     let start = replay.position().segment;
     for (at, header) in log.iter().enumerate() {
         if start.is_some_and(|start| header.segment < start) {
-            // All its records are in the index; it was sealed, or is sealed now. A segment in the remote store is sealed.
+            // All its records are in the index; it was sealed, or is sealed now. Those in the remote store are sealed.
             if segments.is_local(header.segment, SegmentClass::Log) {
                 let successors = log.get(at + 1..).unwrap_or_default();
                 replay_segment::seal_if_needed(segments, header, successors, report)?;

@@ -187,6 +187,11 @@ impl TieredDisk {
         CachedFile::new(entry, local, self.remote.clone(), reads)
     }
 
+    /// Returns whether segments are only in the remote store.
+    pub(crate) fn has_references(&self) -> io::Result<bool> {
+        self.list_references().map(|ids| !ids.is_empty())
+    }
+
     fn list_references(&self) -> io::Result<BTreeSet<SegmentId>> {
         let mut folders = vec![LOG_FOLDER.to_owned(), COMPACTED_FOLDER.to_owned()];
         let big = self.local.list(BIG_FOLDER)?;

@@ -18,7 +18,7 @@ const ENGINE: &Layers = &[
     &["name", "metrics"],
     &["format", "disk", "remote"],
     &["error"],
-    &["free_space", "upload_memory"],
+    &["free_space", "upload_memory", "tier"],
     &["segment", "index"],
     &["upload"],
     &["commit", "replay", "snapshot"],

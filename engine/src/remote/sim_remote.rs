@@ -103,6 +103,11 @@ impl SimRemote {
         self.state().ignores_conditions = ignores;
     }
 
+    /// Removes all injected faults that did not happen yet.
+    pub fn clear_faults(&self) {
+        self.state().faults.clear();
+    }
+
     /// Lets all delayed and repeated writes take effect now.
     pub fn deliver_late_writes(&self) {
         let mut state = self.state();

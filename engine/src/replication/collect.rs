@@ -13,13 +13,13 @@ use super::chunk_source::contains;
 use super::remote_log::{RemoteLog, list_all, newest_manifest, read_chunk_header, read_manifest};
 use crate::error::{Error, Result};
 use crate::format::{
-    CHUNK_HEADER_BYTES, CHUNK_PREFIX, Chunk, ChunkKind, MANIFEST_PREFIX, Manifest,
+    CHUNK_HEADER_BYTES, CHUNK_PREFIX, Chunk, ChunkKind, LOG_FOLDER, MANIFEST_PREFIX, Manifest,
     REMOTE_SEGMENT_PREFIX, RemoteSegment, SegmentId,
 };
 use crate::index::View;
 use crate::limits;
 use crate::remote::{RemoteObject, RemoteStore};
-use crate::segment::{LOG_FOLDER, LogPosition};
+use crate::segment::LogPosition;
 
 /// Search for segments in the remote store that the store no longer needs.
 pub(super) struct Sweep<'a> {

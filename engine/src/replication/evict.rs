@@ -4,8 +4,8 @@
 //! more than [`ReplicationOptions::local_bytes_max`](super::ReplicationOptions::local_bytes_max) bytes. A cache file
 //! into which the whole segment was read becomes its file again. Without a limit, all are fetched back.
 //!
-//! Guarantees: a file is removed only after the remote store listed its copy with the same length. The log from the last
-//! checkpoint on, which the next opening replays, remains.
+//! Guarantees: a file is removed only after the remote store listed its copy with the same length. The log from the
+//! last checkpoint on, which the next opening replays, remains.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

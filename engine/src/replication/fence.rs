@@ -68,6 +68,12 @@ impl Replication {
         let found = match read_remote_file(self.remote.as_ref())? {
             Some(found) => found,
             None => {
+                let references = self.tier.has_references();
+                if references.map_err(|source| Error::io("listing segments", source))? {
+                    return Err(self.fence(
+                        "segments of this folder are only in another remote store; set remote_url to that one",
+                    ));
+                }
                 let content = encode_remote_file(&self.store).into();
                 let created = self.remote.create(REMOTE_FILE, &[content]);
                 created.map_err(|why| Error::remote(format!("creating {REMOTE_FILE}"), &why))?;

@@ -146,8 +146,8 @@ impl OpenSegment {
         Ok(segment)
     }
 
-    /// Returns a weak reference that can be upgraded while a slice of the map is in use; `None` if the segment is
-    /// growing and not mapped.
+    /// Returns a weak reference that can be upgraded while a slice of the map is in use; `None` if the segment is not
+    /// mapped.
     pub(crate) fn liveness_handle(&self) -> Option<Weak<dyn Send + Sync>> {
         match &self.backing {
             Backing::Mapped { mapping, .. } => Some(mapping.liveness_handle()),

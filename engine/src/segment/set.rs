@@ -430,8 +430,10 @@ impl SegmentSet {
                 }
                 let of_this = readers.entry(id).or_default();
                 of_this.retain(|it| it.strong_count() > 0);
-                of_this.extend(open.liveness_handle());
-                Ok(Arc::new(open))
+                let open = Arc::new(open);
+                let in_use: Weak<OpenSegment> = Arc::downgrade(&open);
+                of_this.push(open.liveness_handle().unwrap_or(in_use));
+                Ok(open)
             })
             .map(Some)
     }

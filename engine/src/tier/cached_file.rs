@@ -104,9 +104,9 @@ impl Units {
 
 /// How the next units of a read are obtained.
 enum Step {
-    /// They are in the cache file.
+    /// From the cache file.
     Present(Range<u64>),
-    /// The caller fetches them.
+    /// By the caller, from the remote store.
     Fetch(Range<u64>),
 }
 
@@ -261,9 +261,15 @@ impl CachedFile {
         let found = remote.read(object, Part::Range(range));
         let found = found
             .map_err(|why| io::Error::other(RemoteFailure(format!("{path} in {object}: {why}"))))?;
-        // A missing or shorter object is damage, like a file that is cut.
-        let found = found.filter(|found| found.bytes.len() as u64 == length);
-        let found = found.ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?;
+        // Not damage: the configuration may name another remote store.
+        let found = found.ok_or_else(|| {
+            let why = format!("{path}: the remote store has no object {object}");
+            io::Error::other(RemoteFailure(why))
+        })?;
+        // A shorter object is damage, like a file that is cut.
+        if found.bytes.len() as u64 != length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         self.reads.bytes.fetch_add(length, Ordering::Relaxed);
         Ok(found.bytes)
     }

@@ -217,11 +217,9 @@ impl Schedule {
             let is_primary = store.replication_status().is_some_and(|status| {
                 status.state == ReplicationState::Primary && Some(status.epoch) == newest
             });
-            // Calls that are due to fail still do.
-            let read = || Contents::of(store);
             let tier = store.replication_status().and_then(|status| status.tier);
             self.evicted.set(self.evicted.get() + tier.map_or(0, |tier| tier.remote_segments));
-            if is_primary && let Err(why) = read().or_else(|_| read()).or_else(|_| read()) {
+            if is_primary && let Err(why) = Contents::of(store) {
                 return Err(format!("the primary of epoch {newest:?}: {why}"));
             }
         }
@@ -232,6 +230,7 @@ impl Schedule {
     /// evicted segments.
     fn check(&self) -> Result<[u64; 3], String> {
         self.remote.deliver_late_writes();
+        self.remote.clear_faults();
         self.check_primary()?;
         let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
         let primaries = self.primaries.borrow();

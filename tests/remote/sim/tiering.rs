@@ -7,10 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::remote::RemoteStore;
-use engine::replication::{TierStatus, detach, restore_references};
+use engine::remote::{RemoteStore, SimRemote};
+use engine::replication::{RemoteAck, TierStatus, detach, restore_references};
 use engine::{Error, Store};
-use tests::store::{Contents, body, compact, delete, name, put, read};
+use tests::store::{Contents, World, body, compact, delete, name, put, read};
 
 use super::worlds::{RemoteWorld, fill, settle, ship, shown};
 
@@ -378,4 +378,20 @@ fn restored_references_name_damaged_and_missing_objects() {
         assert!(report.damage_count > 0, "{report:?}");
         assert!(report.damage[0].contains("0000000001"), "{report:?}");
     }
+}
+
+#[test]
+fn folder_with_references_needs_the_same_remote_store() {
+    let (world, store, expected) = evicted(16);
+    store.close().unwrap();
+    let other = SimRemote::new(Arc::clone(&world.world.clock) as _);
+    let moved = RemoteWorld::with(World::on(world.world.disk.clone(), 5), other, RemoteAck::Local);
+    let store = moved.world.open();
+    let refused = store.step_ship().unwrap_err();
+    assert!(refused.to_string().contains("set remote_url to that one"), "{refused}");
+    assert_eq!(moved.remote.names(), [""; 0]);
+    let read = read(&store, expected.objects.keys().next().unwrap());
+    assert!(matches!(read, Err(Error::RemoteUnavailable(_))), "{read:?}");
+    store.close().unwrap();
+    assert_eq!(shown(&world.open()), expected);
 }
