@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use engine::Error;
+use engine::replication::RemoteAck;
 use tests::store::{World, body, name, put, read};
 
 use super::worlds::{RemoteWorld, contents_of, fill, restore_from, settle, ship, shown};
@@ -78,4 +79,32 @@ fn chunk_under_another_number_is_rejected() {
     assert_eq!(report.damage_count, 1, "{report:?}");
     assert!(report.damage[0].contains(&one), "{report:?}");
     assert_eq!(contents_of(disk), states[1], "the log ends before the swapped chunk");
+}
+
+#[test]
+fn chunk_that_follows_another_one_is_not_restored() {
+    let world = RemoteWorld::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    settle(&store).unwrap();
+    let disk = World::on(world.world.disk.fork(), 5);
+    let other = RemoteWorld::with(disk, world.remote.fork(), RemoteAck::Local);
+    put(&store, &name("first"), &body(1, 500)).unwrap();
+    ship(&store).unwrap();
+    let expected = shown(&store);
+    put(&store, &name("second"), &body(2, 500)).unwrap();
+    ship(&store).unwrap();
+    let chunk = store.replication_status().unwrap().chunk;
+
+    // The same number in another log, where a fence is before it.
+    let second = other.open();
+    put(&second, &name("other"), &body(3, 500)).unwrap();
+    ship(&second).unwrap();
+    assert_eq!(second.replication_status().unwrap().chunk, chunk);
+    let name = format!("log/{chunk:020}");
+    world.remote.damage(&name, other.remote.object(&name));
+    let (disk, report) = world.restore(None).unwrap();
+    assert_eq!(report.damage_count, 1, "{report:?}");
+    assert!(report.damage[0].contains(&name), "{report:?}");
+    assert_eq!(contents_of(disk), expected);
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use engine::remote::{Created, RemoteCall, RemoteStore};
 use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::{Batch, Store};
-use tests::store::{body, fact, idle, name, put, read};
+use tests::store::{body, fact, idle, name, put, read, roll_over};
 
 use super::worlds::{RemoteWorld, Stalling, fill, settle, ship, shown};
 
@@ -57,6 +57,47 @@ fn folder_with_an_older_state_is_rejected() {
     put(&opened, &name("any"), b"rejected").unwrap_err();
     assert!(read(&opened, &name("small/1")).unwrap().is_some(), "reads are not affected");
     assert_eq!(world.restored(), expected);
+}
+
+#[test]
+fn folder_with_unshipped_writes_is_rejected_after_a_later_epoch() {
+    let world = RemoteWorld::new(1);
+    let first = world.open();
+    fill(&first, 1);
+    settle(&first).unwrap();
+    let shipped = world.machine(world.world.disk.fork(), 5);
+    put(&first, &name("unshipped"), b"only here").unwrap();
+    let ahead = world.machine(world.world.disk.fork(), 6);
+    // Another process becomes the primary, and writes nothing.
+    let restored = world.restore(None).unwrap().0;
+    let second = world.machine(restored, 7).open();
+    let expected = shown(&second);
+    drop(second);
+
+    let opened = ahead.world.open();
+    let rejected = opened.step_ship().unwrap_err();
+    assert!(rejected.to_string().contains("became the primary in epoch 2"), "{rejected}");
+    assert_eq!(world.restored(), expected);
+    // Without such writes the folder may continue.
+    assert_eq!(shipped.open().replication_status().unwrap().epoch, 3);
+}
+
+#[test]
+fn log_segment_with_unshipped_writes_is_not_uploaded() {
+    let world = RemoteWorld::new(1);
+    let first = world.open();
+    fill(&first, 1);
+    settle(&first).unwrap();
+    let second = world.machine(world.restore(None).unwrap().0, 5);
+    // The last segment is sealed with writes that are in no chunk.
+    fill(&first, 2);
+    roll_over(&first).unwrap();
+    let second = second.open();
+    fill(&second, 3);
+    settle(&second).unwrap();
+    // The first process does not know yet that it was fenced.
+    while first.step_replication_upkeep().is_ok_and(|step| step == WORKED) {}
+    assert_eq!(world.restored(), shown(&second));
 }
 
 #[test]
