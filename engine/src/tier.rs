@@ -1,7 +1,7 @@
 //! Disk of a store whose sealed segments may be only in the remote store.
 //!
-//! In place of its file such a segment has a *reference*, a small file that names its object. It is read through a cache
-//! file in `cache/`, into which pieces are fetched as they are read. A segment with a file is read from it alone.
+//! In place of its file such a segment has a *reference*, a small file that names its object. It is read through a
+//! cache file in `cache/`, into which pieces are fetched as they are read. A segment with a file is read from it alone.
 //!
 //! Cache files are read, not mapped: no reader depends on a mapping that shows what is written later.
 //!

@@ -1,5 +1,6 @@
 //! `trug remote restore --on-demand`: a server on a folder whose large files are only in the remote store.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -15,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Returns the names of the segments of large files, and of references to them.
 fn large(folder: &DataFolder) -> (Vec<String>, Vec<String>) {
     let names = fs::read_dir(folder.path().join("big/00")).expect("a folder");
-    let names = names.map(|entry| entry.expect("it is read").file_name().into_string().unwrap());
+    let name = |name: OsString| name.into_string().expect("the name is UTF-8");
+    let names = names.map(|entry| name(entry.expect("it is read").file_name()));
     names.partition(|name| name.ends_with(".seg"))
 }
 
@@ -45,31 +47,30 @@ fn restored(remote: &Path) -> (DataFolder, String, Vec<u8>) {
 fn files_are_served_from_the_remote_store_on_demand() {
     let remote = tempfile::tempdir().expect("a folder");
     let (folder, url, content) = restored(remote.path());
+    folder.run(&["fsck"]).check_failure(1, "is only in the remote store");
+    folder.run(&["remote", "detach"]).check_failure(1, " segments are only in the remote store");
     let set = [format!("remote_url={url}"), "local_cache_bytes=1073741824".to_owned()];
     let words = ["--listen", "127.0.0.1:0", "--set", &set[0], "--set", &set[1]];
     let server = folder.serve_with(&words);
     let mut connection = server.connect();
-    assert_eq!(connection.get("/photos/small.txt").unwrap().body, b"small");
+    assert_eq!(connection.get("/photos/small.txt").expect("it answers").body, b"small");
     let part = connection
         .send("GET", "/photos/big.bin", &[("range", "bytes=1000000-1000099")], b"")
-        .unwrap();
+        .expect("it answers");
     assert_eq!(part.status, 206);
     assert!(part.body == content[1_000_000..1_000_100]);
-    assert!(connection.get("/photos/big.bin").unwrap().body == content);
-    // The remote store is away: what was fetched is served, and other files get an error that ends with it.
+    // The remote store is away: what is on this machine is served, and other files get an error that ends with it.
     server.stop();
     let server = folder.serve_with(&words);
     let away = remote.path().with_extension("away");
     fs::rename(remote.path(), &away).expect("it is renamed");
     let mut connection = server.connect();
-    let rejected = connection.get("/photos/big.bin").unwrap();
+    let rejected = connection.get("/photos/big.bin").expect("it answers");
     assert_eq!((rejected.status, &rejected.json()["code"]), (503, &"remote_unavailable".into()));
-    assert_eq!(connection.get("/photos/small.txt").unwrap().body, b"small");
+    assert_eq!(connection.get("/photos/small.txt").expect("it answers").body, b"small");
     fs::rename(&away, remote.path()).expect("it is renamed");
-    assert!(connection.get("/photos/big.bin").unwrap().body == content);
+    assert!(connection.get("/photos/big.bin").expect("it answers").body == content);
     server.stop();
-    folder.run(&["fsck"]).check_failure(1, "is only in the remote store");
-    folder.run(&["remote", "detach"]).check_failure(1, "1 segments are only in the remote store");
 }
 
 #[test]
@@ -87,6 +88,6 @@ fn files_are_fetched_back_without_a_limit() {
     folder.done(&["fsck", "--deep"]);
     folder.done(&["remote", "detach"]);
     let server = folder.serve();
-    assert!(server.connect().get("/photos/big.bin").unwrap().body == content);
+    assert!(server.connect().get("/photos/big.bin").expect("it answers").body == content);
     server.stop();
 }

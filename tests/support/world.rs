@@ -30,6 +30,8 @@ pub const PUBLIC_URL: &str = "https://cdn.example.com";
 
 /// Pause between two chunks of a replicated world, in milliseconds.
 const SHIP_INTERVAL_MS: u64 = 10;
+/// Segments above this would be only in the remote store.
+const LOCAL_BYTES_MAX: u64 = 1 << 30;
 
 /// A service, and the handles of its environment.
 pub struct World {
@@ -95,6 +97,7 @@ impl World {
         options.retention_window_ms = config.undelete_window.as_millis() as u64;
         options.replication = remote.map(|remote| ReplicationOptions {
             ship_interval_ms: SHIP_INTERVAL_MS,
+            local_bytes_max: LOCAL_BYTES_MAX,
             ..ReplicationOptions::new(Arc::new(remote))
         });
         let (store, _) = Store::open(surroundings, options).expect("the disk opens");

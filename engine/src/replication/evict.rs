@@ -92,7 +92,7 @@ impl Replication {
         };
     }
 
-    /// Evicts the least recently read segment if the limit is exceeded. Returns false if it is not, or if there is none.
+    /// Evicts the least recently read segment if the limit is exceeded. Returns false if it is not.
     fn evict(&self, state: &mut EvictionState, limit: u64) -> Result<bool> {
         let cached_bytes: u64 = self.tier.cached().iter().map(|cache| cache.bytes).sum();
         let local_bytes: u64 = state.local.values().map(|segment| segment.bytes).sum();

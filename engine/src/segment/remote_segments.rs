@@ -68,8 +68,8 @@ impl RemoteSegments {
         self.lock().uploaded.get(&id).copied()
     }
 
-    /// Returns the copy of a segment: a known one, or the one that the header of the file names; `None` if the header is
-    /// unreadable.
+    /// Returns the copy of a segment: a known one, or the one that the header of the file names; `None` if the header
+    /// is unreadable.
     pub(crate) fn copy_of(&self, id: SegmentId, class: SegmentClass) -> Option<RemoteCopy> {
         self.uploaded(id).or_else(|| self.open(id, class).ok().map(|(_, copy)| copy))
     }

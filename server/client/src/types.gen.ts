@@ -919,6 +919,7 @@ export interface Schemas {
     createsAtomically: boolean | null;
     /** Requests since the server was started, by call. */
     requests: Array<Schemas["RemoteRequestsView"]>;
+    tier: Schemas["TierView"] | null;
   };
   /** Deleted large files in the undelete window. */
   RetainedView: {
@@ -1072,6 +1073,23 @@ export interface Schemas {
   };
   /** Reason why no thumbnail was created. */
   ThumbnailSkip: "not_a_picture" | "is_thumbnail" | "undecodable" | "too_large" | "busy" | "name_taken" | "name_too_long" | "failed";
+  /** Segments by where they are. */
+  TierView: {
+    /** `local_cache_bytes`; 0 if it is not set: then segments are fetched back. */
+    localBytesMax: number;
+    /** Bytes of segments on this machine. */
+    localBytes: number;
+    /** Bytes of cache files on this machine. */
+    cachedBytes: number;
+    /** Number of segments that are only in the remote store. */
+    remoteSegments: number;
+    /** Bytes of these segments. */
+    remoteBytes: number;
+    /** Number of requests of reads to the remote store since the server was started. */
+    fetches: number;
+    /** Bytes fetched by them. */
+    fetchedBytes: number;
+  };
   TokenAliasData: {
     presignedUrl: string;
   };
