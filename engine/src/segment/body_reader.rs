@@ -50,7 +50,9 @@ impl Body {
             EntryContent::Inline { bytes } => {
                 let content = match kept.get(name, entry) {
                     Some(content) => content,
-                    None => match Self::read_inline_cached(&segment, name, entry, patience)? {
+                    None => match Self::read_inline(&segment, name, entry, patience).or_else(
+                        |error| Self::reread_inline(error, &segment, name, entry, patience),
+                    )? {
                         Some(content) => {
                             kept.insert(name, entry, &content);
                             content
@@ -82,8 +84,10 @@ impl Body {
         }
     }
 
-    /// Reads like [`Body::read_inline`]; damage in a cache file is fetched again.
-    fn read_inline_cached(
+    /// Reads once more if bytes of a cache file were damaged: they are fetched again.
+    #[cold]
+    fn reread_inline(
+        error: Error,
         segment: &OpenSegment,
         name: &ObjectName,
         entry: &Entry,
@@ -91,7 +95,12 @@ impl Body {
     ) -> Result<Option<BodySource>> {
         let at = entry.record.offset;
         let end = at + u64::from(entry.record.head_bytes) + entry.body_bytes();
-        retry_cached(segment, at..end, || Self::read_inline(segment, name, entry, patience))
+        match error {
+            Error::Corrupt(_) if segment.discard_cached(at..end) => {
+                Self::read_inline(segment, name, entry, patience)
+            }
+            other => Err(other),
+        }
     }
 
     fn read_inline(
@@ -207,9 +216,25 @@ impl Body {
     }
 
     fn read_range(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
-        let read = retry_cached(&self.segment, self.start..self.start + self.bytes, || {
-            self.read_verified(range.clone(), patience)
-        });
+        let read = self.read_verified(range.clone(), patience);
+        read.or_else(|error| self.read_again(error, range, patience))
+    }
+
+    /// Reads once more if bytes of a cache file were damaged: they are fetched again. Other corruption is reported.
+    #[cold]
+    fn read_again(
+        &self,
+        error: Error,
+        range: Range<u64>,
+        patience: ReadMode,
+    ) -> Result<Option<Bytes>> {
+        let in_file = self.start..self.start + self.bytes;
+        let read = match error {
+            Error::Corrupt(_) if self.segment.discard_cached(in_file) => {
+                self.read_verified(range, patience)
+            }
+            other => Err(other),
+        };
         read.inspect_err(|error| {
             if let Some(sightings) = &self.reported_corruption {
                 sightings.add(error);
@@ -274,18 +299,6 @@ impl Body {
         found.ok_or_else(|| {
             Error::corrupt(self.segment.path(), self.start, Malformed::Length).about(&self.name)
         })
-    }
-}
-
-/// Reads once more if bytes of a cache file were damaged: they are fetched again.
-fn retry_cached<T>(
-    segment: &OpenSegment,
-    range: Range<u64>,
-    read: impl Fn() -> Result<T>,
-) -> Result<T> {
-    match read() {
-        Err(Error::Corrupt(_)) if segment.discard_cached(range) => read(),
-        other => other,
     }
 }
 
