@@ -187,26 +187,6 @@ impl TieredDisk {
         CachedFile::new(entry, local, self.remote.clone(), reads)
     }
 
-    /// Returns whether segments are only in the remote store.
-    pub(crate) fn has_references(&self) -> io::Result<bool> {
-        self.list_references().map(|ids| !ids.is_empty())
-    }
-
-    fn list_references(&self) -> io::Result<BTreeSet<SegmentId>> {
-        let mut folders = vec![LOG_FOLDER.to_owned(), COMPACTED_FOLDER.to_owned()];
-        let big = self.local.list(BIG_FOLDER)?;
-        folders.extend(big.iter().map(|name| format!("{BIG_FOLDER}/{name}")));
-        let mut ids = BTreeSet::new();
-        for folder in folders {
-            let names = self.local.list(&folder)?;
-            ids.extend(names.iter().filter_map(|name| reference_of(name)));
-            names.iter().filter_map(|name| SegmentId::from_file_name(name)).for_each(|id| {
-                ids.remove(&id);
-            });
-        }
-        Ok(ids)
-    }
-
     /// Notes that a segment is only in the remote store, or no longer.
     fn note(&self, id: SegmentId, is_remote_only: bool) {
         let mut known = self.remote_only.lock().unwrap_or_else(PoisonError::into_inner);
@@ -308,7 +288,7 @@ impl Disk for TieredDisk {
         let mut known = self.remote_only.lock().unwrap_or_else(PoisonError::into_inner);
         let ids = match known.as_mut() {
             Some(ids) => ids,
-            None => known.insert(self.list_references()?),
+            None => known.insert(evicted_segments(self.local())?),
         };
         Ok(!ids.contains(&id))
     }
@@ -327,6 +307,27 @@ fn segment_of(path: &str) -> Option<SegmentId> {
 pub(crate) fn reference_of(name: &str) -> Option<SegmentId> {
     let stem = name.strip_suffix(REFERENCE_SUFFIX)?;
     SegmentId::from_file_name(&format!("{stem}{SEGMENT_SUFFIX}"))
+}
+
+/// Returns the folders of segments, with the class of the segments in each.
+pub(crate) fn segment_folders(disk: &dyn Disk) -> io::Result<Vec<(String, SegmentClass)>> {
+    let big = disk.list(BIG_FOLDER)?.into_iter();
+    let big = big.map(|name| (format!("{BIG_FOLDER}/{name}"), SegmentClass::Big));
+    let others = [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
+    Ok(others.map(|(folder, class)| (folder.to_owned(), class)).into_iter().chain(big).collect())
+}
+
+/// Lists the segments that have a reference and no file on the local disk.
+pub(crate) fn evicted_segments(local: &dyn Disk) -> io::Result<BTreeSet<SegmentId>> {
+    let mut ids = BTreeSet::new();
+    for (folder, _) in segment_folders(local)? {
+        let names = local.list(&folder)?;
+        ids.extend(names.iter().filter_map(|name| reference_of(name)));
+        for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
+            ids.remove(&id);
+        }
+    }
+    Ok(ids)
 }
 
 fn cache_path(id: SegmentId) -> String {

@@ -150,6 +150,15 @@ impl Site {
         restored
     }
 
+    /// Ends the cut; then everything is shipped, uploads are accepted, and these files can be restored.
+    fn check_recovery(&self, server: ServerProcess, stored: &[&str]) {
+        self.network.mend();
+        self.wait_until_shipped(&server);
+        assert_eq!(self.upload(&server, "after.txt").status, 200);
+        server.stop();
+        self.check_restored(stored);
+    }
+
     /// Restores the store, and compares it with the files that were acknowledged.
     fn check_restored(&self, names: &[&str]) {
         let restored = self.restore();
@@ -226,11 +235,7 @@ fn network_cut_rejects_writes_with_remote_acknowledgements() {
     let read = connection.get("/photos/before.txt").expect("it answers");
     assert_eq!((read.status, &*read.body), (200, &b"before.txt"[..]), "reads continue");
 
-    site.network.mend();
-    site.wait_until_shipped(&server);
-    assert_eq!(site.upload(&server, "after.txt").status, 200);
-    server.stop();
-    site.check_restored(&["before.txt", "after.txt"]);
+    site.check_recovery(server, &["before.txt", "after.txt"]);
 }
 
 #[test]
@@ -254,11 +259,7 @@ fn network_cut_ends_the_lease() {
     };
     check_unavailable(&rejected);
     assert!(count > 0, "until then it accepts writes");
-    site.network.mend();
-    site.wait_until_shipped(&server);
-    assert_eq!(site.upload(&server, "after.txt").status, 200);
-    server.stop();
-    site.check_restored(&["0.txt", "after.txt"]);
+    site.check_recovery(server, &["0.txt", "after.txt"]);
 }
 
 #[test]

@@ -14,11 +14,9 @@ use super::Replication;
 use super::status::TierStatus;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
-use crate::format::{
-    BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, RemoteReference, SegmentClass, SegmentId,
-};
+use crate::format::{RemoteReference, SegmentClass, SegmentId};
 use crate::limits;
-use crate::tier::reference_of;
+use crate::tier::{reference_of, segment_folders};
 
 /// State of the eviction.
 #[derive(Default)]
@@ -141,12 +139,8 @@ impl Replication {
             let names = self.tier.local().list(folder);
             names.map_err(|source| Error::io(format!("listing {folder}"), source))
         };
-        let mut folders = vec![
-            (LOG_FOLDER.to_owned(), SegmentClass::Log),
-            (COMPACTED_FOLDER.to_owned(), SegmentClass::Compacted),
-        ];
-        let big = list(BIG_FOLDER)?.into_iter();
-        folders.extend(big.map(|name| (format!("{BIG_FOLDER}/{name}"), SegmentClass::Big)));
+        let folders = segment_folders(self.tier.local());
+        let folders = folders.map_err(|source| Error::io("listing folders of segments", source))?;
         for (folder, class) in folders {
             for name in list(&folder)? {
                 if let Some(id) = SegmentId::from_file_name(&name) {

@@ -14,6 +14,7 @@ use crate::format::{
 };
 use crate::remote::RemoteStore;
 use crate::segment::RemoteCopy;
+use crate::tier::evicted_segments;
 
 impl Replication {
     /// Becomes the primary, or fails. A log that differs fences this process.
@@ -68,8 +69,9 @@ impl Replication {
         let found = match read_remote_file(self.remote.as_ref())? {
             Some(found) => found,
             None => {
-                let references = self.tier.has_references();
-                if references.map_err(|source| Error::io("listing segments", source))? {
+                let evicted = evicted_segments(self.tier.local());
+                let evicted = evicted.map_err(|source| Error::io("listing segments", source))?;
+                if !evicted.is_empty() {
                     return Err(self.fence(
                         "segments of this folder are only in another remote store; set remote_url to that one",
                     ));

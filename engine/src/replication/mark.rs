@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::format::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, REMOTE_MARK, RemoteMark};
+use crate::format::{REMOTE_MARK, RemoteMark};
 use crate::segment::{RemoteSegments, SegmentSet};
-use crate::tier::reference_of;
+use crate::tier::evicted_segments;
 
 /// Protects the segments of a store that is replicated, but opened without its remote store: none is replaced.
 pub(crate) fn protect_unreplicated(disk: &Arc<dyn Disk>, segments: &SegmentSet) -> Result<()> {
@@ -25,16 +25,8 @@ pub(crate) fn protect_unreplicated(disk: &Arc<dyn Disk>, segments: &SegmentSet) 
 ///
 /// Fails with [`Error::NotAStore`] if segments are only in the remote store.
 pub fn detach(disk: &dyn Disk) -> Result<()> {
-    let list = |folder: &str| {
-        let names = disk.list(folder);
-        names.map_err(|source| Error::io(format!("listing {folder}"), source))
-    };
-    let mut folders = vec![LOG_FOLDER.to_owned(), COMPACTED_FOLDER.to_owned()];
-    folders.extend(list(BIG_FOLDER)?.iter().map(|name| format!("{BIG_FOLDER}/{name}")));
-    let mut count = 0;
-    for folder in folders {
-        count += list(&folder)?.iter().filter(|name| reference_of(name).is_some()).count();
-    }
+    let evicted = evicted_segments(disk);
+    let count = evicted.map_err(|source| Error::io("listing segments", source))?.len();
     if count > 0 {
         return Err(Error::NotAStore(format!(
             "{count} segments are only in the remote store; start the server with local_cache_bytes = \"0\" until all \

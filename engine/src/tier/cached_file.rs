@@ -3,7 +3,8 @@
 //! The file is divided into units. A read fetches those that it needs and that the cache file does not have; sequential
 //! reads fetch further ahead.
 //!
-//! The header page of a log or compacted segment is in its reference: opening a store needs no more of most segments.
+//! The header page of a log or compacted segment is in its reference: opening a store fetches only segments that it
+//! replays.
 //!
 //! Guarantees: a unit is fetched by one reader at a time; if the cache file cannot be written, reads are served without
 //! it.
