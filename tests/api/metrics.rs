@@ -41,7 +41,10 @@ async fn listening(config: Config) -> (World, Client, Listening) {
 /// Starts a service that replicates to a remote store: it has all metrics.
 async fn replicated() -> (World, SimRemote, Listening) {
     let (world, remote) = World::replicated(1, config(&[]));
-    wait_for_remote(&world, |status| status.last_manifest_ms.is_some()).await;
+    wait_for_remote(&world, |status| {
+        status.last_manifest_ms.is_some() && status.properties.is_some()
+    })
+    .await;
     let listening = counted(&world).await;
     (world, remote, listening)
 }

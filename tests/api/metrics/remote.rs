@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use engine::remote::RemoteCall;
 use engine::replication::{ReplicationState, ReplicationStatus};
 use serde_json::{Value, json};
 
@@ -44,8 +45,11 @@ async fn remote_metrics_follow_shipping_and_outages() {
     // An outage: writes are accepted, and wait.
     remote.set_outage(Some(ErrorKind::ConnectionRefused));
     world.account("bob");
-    wait_for_remote(&world, |status| status.last_error.is_some() && status.unshipped_bytes > 0)
-        .await;
+    wait_for_remote(&world, |status| {
+        let [_, failed_creates] = status.requests.of(RemoteCall::Create);
+        failed_creates > 0 && status.last_error.is_some() && status.unshipped_bytes > 0
+    })
+    .await;
     world.clock.advance(90_000);
     let (metrics, _) = scrape(&server).await;
     assert_eq!(metrics.value("trug_remote_up"), 0.0);
