@@ -18,9 +18,7 @@ use benches::arguments::Arguments;
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{data, folder, stores};
-use engine::clock::SystemClock;
 use engine::fsck::{self, CheckOptions};
-use engine::rng::SystemRng;
 use engine::{Environment, RealDisk};
 
 const SEED: u64 = 5;
@@ -81,11 +79,8 @@ fn timed(work: impl FnOnce() -> u64) -> f64 {
 }
 
 fn check(folder: &Path) -> u64 {
-    let surroundings = Environment {
-        disk: Arc::new(RealDisk::open_existing(folder).expect("the folder")),
-        clock: Arc::new(SystemClock::new()),
-        rng: Arc::new(SystemRng),
-    };
+    let disk = RealDisk::open_existing(folder).expect("the folder");
+    let surroundings = Environment::new(Arc::new(disk));
     let watch = &mut |_| ControlFlow::Continue(());
     let report = fsck::check(
         &surroundings,

@@ -180,6 +180,8 @@ pub const REMOTE_RETRY_MS_MAX: u64 = 5_000;
 pub const TIER_UNIT_BYTES: u64 = 256 * KIB as u64;
 /// Maximum number of bytes that one request of a read fetches.
 pub const TIER_READ_AHEAD_BYTES_MAX: u64 = 8 * MIB as u64;
+/// Maximum number of bytes in cache files of a process that does not replicate.
+pub const UNREPLICATED_CACHE_BYTES_MAX: u64 = 1_024 * MIB as u64;
 /// Minimum share of dead bytes, in percent, for the compaction of a segment that is only in the remote store.
 pub const COMPACTION_REMOTE_DEAD_PERCENT_MIN: u64 = 75;
 /// Free space in bytes that remains when segments are fetched back to this machine.

@@ -49,7 +49,9 @@ use uuid::Uuid;
 use self::acknowledgements::Acknowledgements;
 pub use self::collect::{CollectionReport, RemoteGarbage};
 use self::evict::EvictionState;
-pub use self::folder::{detach_folder, restore_folder, restore_folder_references};
+pub use self::folder::{
+    detach_folder, folder_needs_remote, restore_folder, restore_folder_references,
+};
 pub use self::inspect::{
     FolderStatus, LastChunk, PrefixSize, RemoteStatus, folder_status, remote_sizes, remote_status,
 };

@@ -9,57 +9,62 @@
 //! nor a crash: only whole segments that were moved back do.
 //! Non-goals: which segments to move; whether the remote store has them; verification.
 
+mod cache_entry;
 mod cached_file;
+mod segment_cache;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use self::cached_file::CacheEntry;
-pub(crate) use self::cached_file::{CacheUsage, CachedFile, TierReads};
+pub(crate) use self::cached_file::CachedFile;
+pub(crate) use self::segment_cache::CacheUsage;
+use self::segment_cache::{CacheEntries, SegmentCache, cache_path};
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile, Lock};
 use crate::format::{
     BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, REFERENCE_BYTES, REFERENCE_SUFFIX, RemoteReference,
     SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentClass, SegmentId,
 };
+use crate::limits;
 use crate::remote::RemoteStore;
-
-/// Folder of cache files.
-const CACHE_FOLDER: &str = "cache";
-
-type CacheEntries = BTreeMap<SegmentId, Arc<CacheEntry>>;
 
 /// Disk whose segments may be in the remote store.
 pub(crate) struct TieredDisk {
     local: Arc<dyn Disk>,
-    /// `None`: only header pages of those segments can be read.
-    remote: Option<Arc<dyn RemoteStore>>,
-    clock: Arc<dyn Clock>,
-    /// Locked while a segment is moved or removed.
-    cached: Mutex<CacheEntries>,
+    cache: Arc<SegmentCache>,
     /// Segments with a reference and no file, once they were listed.
     remote_only: Mutex<Option<BTreeSet<SegmentId>>>,
-    reads: Arc<TierReads>,
 }
 
 impl TieredDisk {
-    /// Creates the disk over the local one.
+    /// Creates the disk over the local one. Without a remote store only header pages of segments in it can be read. The
+    /// caller bounds the cache files.
     pub(crate) fn new(
         local: Arc<dyn Disk>,
         remote: Option<Arc<dyn RemoteStore>>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (cached, remote_only, reads) = (Mutex::default(), Mutex::default(), Arc::default());
-        Self { local, remote, clock, cached, remote_only, reads }
+        let cache = SegmentCache::new(Arc::clone(&local), remote, clock, u64::MAX);
+        Self { local, cache: Arc::new(cache), remote_only: Mutex::default() }
     }
 
-    /// Removes the cache files of an earlier process. Before the first read; the caller holds the lock of the folder.
+    /// Creates the disk of a process that does not replicate, with bounded cache files.
+    pub(crate) fn unreplicated(
+        local: Arc<dyn Disk>,
+        remote: Option<Arc<dyn RemoteStore>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let bytes_max = limits::UNREPLICATED_CACHE_BYTES_MAX;
+        let cache = SegmentCache::new(Arc::clone(&local), remote, clock, bytes_max);
+        Self { local, cache: Arc::new(cache), remote_only: Mutex::default() }
+    }
+
+    /// Removes the cache files. Before the first read or after the last; the caller holds the lock of the folder.
     pub(crate) fn empty_cache(&self) -> io::Result<()> {
-        let names = self.local.list(CACHE_FOLDER)?;
-        names.iter().try_for_each(|name| self.local.remove(&format!("{CACHE_FOLDER}/{name}")))
+        self.cache.remove_all()
     }
 
     /// Returns the local disk.
@@ -67,14 +72,14 @@ impl TieredDisk {
         self.local.as_ref()
     }
 
-    /// Returns the counts of reads that went to the remote store.
-    pub(crate) fn reads(&self) -> &TierReads {
-        &self.reads
+    /// Returns the numbers of requests of reads to the remote store, and of the bytes that they fetched.
+    pub(crate) fn fetches(&self) -> [u64; 2] {
+        self.cache.fetches()
     }
 
     /// Returns the cache files.
     pub(crate) fn cached(&self) -> Vec<CacheUsage> {
-        self.entries().iter().map(|(id, entry)| entry.usage(*id)).collect()
+        self.cache.usages()
     }
 
     /// Replaces the file of a segment by a reference to its copy in the remote store. Readers of the file are not
@@ -82,7 +87,7 @@ impl TieredDisk {
     pub(crate) fn evict(&self, class: SegmentClass, reference: &RemoteReference) -> io::Result<()> {
         let id = reference.object.id;
         let (path, folder) = (id.path(class), id.folder(class));
-        let _entries = self.entries();
+        let _entries = self.cache.entries();
         let segment = self.local.open(&path)?;
         let mut page = [0; SEGMENT_HEADER_BYTES];
         let page = match class {
@@ -115,9 +120,9 @@ impl TieredDisk {
         file.sync_data()
     }
 
-    /// Removes the cache file of a segment. Readers that have it open are not affected.
-    pub(crate) fn discard(&self, id: SegmentId) -> io::Result<()> {
-        self.discard_entry(&mut self.entries(), id)
+    /// Empties the cache file of a segment. Its readers fetch again.
+    pub(crate) fn trim(&self, id: SegmentId) -> io::Result<()> {
+        self.cache.trim(id)
     }
 
     fn discard_entry(&self, entries: &mut CacheEntries, id: SegmentId) -> io::Result<()> {
@@ -134,7 +139,7 @@ impl TieredDisk {
     /// Makes the cache file of a segment, which has to be complete, its file.
     pub(crate) fn promote(&self, id: SegmentId, class: SegmentClass) -> io::Result<()> {
         let (path, folder) = (id.path(class), id.folder(class));
-        let mut entries = self.entries();
+        let mut entries = self.cache.entries();
         self.local.open(&cache_path(id))?.sync_data()?;
         self.local.rename(&cache_path(id), &path)?;
         entries.remove(&id);
@@ -149,7 +154,7 @@ impl TieredDisk {
 
     /// Opens the copy of a segment that may also have a file.
     pub(crate) fn open_copy(&self, class: SegmentClass, reference: &RemoteReference) -> CachedFile {
-        self.open_cached(&reference.object.id.path(class), reference, Bytes::new())
+        self.cache.open(&reference.object.id.path(class), reference, Bytes::new())
     }
 
     /// Reads the reference in place of a file, with the header page that it contains; `None` if there is none.
@@ -170,23 +175,6 @@ impl TieredDisk {
         Ok(Some((reference, bytes.slice_ref(page))))
     }
 
-    fn open_cached(&self, path: &str, reference: &RemoteReference, page: Bytes) -> CachedFile {
-        let id = reference.object.id;
-        let mut entries = self.entries();
-        let new_entry = || {
-            Arc::new(CacheEntry::new(
-                path,
-                cache_path(id),
-                reference,
-                page,
-                Arc::clone(&self.clock),
-            ))
-        };
-        let entry = Arc::clone(entries.entry(id).or_insert_with(new_entry));
-        let (local, reads) = (Arc::clone(&self.local), Arc::clone(&self.reads));
-        CachedFile::new(entry, local, self.remote.clone(), reads)
-    }
-
     /// Notes that a segment is only in the remote store, or no longer.
     fn note(&self, id: SegmentId, is_remote_only: bool) {
         let mut known = self.remote_only.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,10 +185,6 @@ impl TieredDisk {
             ids.remove(&id)
         };
     }
-
-    fn entries(&self) -> MutexGuard<'_, CacheEntries> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Disk for TieredDisk {
@@ -210,7 +194,7 @@ impl Disk for TieredDisk {
             other => return other,
         };
         match self.reference(path)? {
-            Some((reference, page)) => Ok(Arc::new(self.open_cached(path, &reference, page))),
+            Some((reference, page)) => Ok(Arc::new(self.cache.open(path, &reference, page))),
             // It may have been moved back in between.
             None if reference_path(path).is_some() => self.local.open(path),
             None => Err(missing),
@@ -223,7 +207,7 @@ impl Disk for TieredDisk {
 
     fn remove(&self, path: &str) -> io::Result<()> {
         let Some(reference) = reference_path(path) else { return self.local.remove(path) };
-        let mut entries = self.entries();
+        let mut entries = self.cache.entries();
         let (removed, referred) = (self.local.remove(path), self.local.remove(&reference));
         if let Some(id) = segment_of(path) {
             self.note(id, false);
@@ -328,8 +312,4 @@ pub(crate) fn evicted_segments(local: &dyn Disk) -> io::Result<BTreeSet<SegmentI
         }
     }
     Ok(ids)
-}
-
-fn cache_path(id: SegmentId) -> String {
-    format!("{CACHE_FOLDER}/{id}{SEGMENT_SUFFIX}")
 }

@@ -82,6 +82,7 @@ impl World {
             disk: Arc::new(self.disk.clone()),
             clock: Arc::clone(&self.clock) as _,
             rng: Arc::new(SeededRng::new(self.seed.wrapping_mul(1_000) + opening)),
+            remote: self.options.replication.as_ref().map(|it| Arc::clone(&it.remote)),
         }
     }
 

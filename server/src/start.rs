@@ -332,7 +332,8 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
         let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(3));
         let disk = Arc::new(engine::disk::sim::SimDisk::with_seed(3));
-        let surroundings = Environment { disk, clock: clock.clone(), rng: rng.clone() };
+        let surroundings =
+            Environment { disk, clock: clock.clone(), rng: rng.clone(), remote: None };
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config { listen, ..Config::default() };

@@ -121,7 +121,8 @@ impl Past {
         let disk = Arc::new(RealDisk::open(&data.path()).unwrap());
         let clock = Arc::new(SimClock::at(began_ms));
         let rng: Arc<dyn Rng> = Arc::new(SystemRng);
-        let surroundings = Environment { disk, clock: clock.clone(), rng: rng.clone() };
+        let surroundings =
+            Environment { disk, clock: clock.clone(), rng: rng.clone(), remote: None };
         let webhook_allow = vec![Origin::parse(receiver).unwrap()];
         let config = Config { plan_rates: false, webhook_allow, ..Config::default() };
         let mut options = OpenOptions::new(Create::IfMissing);

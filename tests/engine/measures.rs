@@ -139,6 +139,7 @@ fn slow() -> Slow {
         disk: Arc::new(SlowDisk { disk: disk.clone(), pace: pace.clone() }),
         clock,
         rng: Arc::new(SeededRng::new(5)),
+        remote: None,
     };
     let options = OpenOptions {
         background: Background::Manual,

@@ -90,8 +90,12 @@ impl World {
     ) -> Self {
         let (disk, clock) = (Arc::new(disk), Arc::new(clock));
         let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(seed));
-        let surroundings =
-            Environment { disk: disk.clone(), clock: clock.clone(), rng: rng.clone() };
+        let surroundings = Environment {
+            disk: disk.clone(),
+            clock: clock.clone(),
+            rng: rng.clone(),
+            remote: None,
+        };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
         options.retention_window_ms = config.undelete_window.as_millis() as u64;

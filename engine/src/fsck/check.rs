@@ -42,11 +42,12 @@ impl CheckOptions {
     }
 }
 
-/// Checks a store that is not open, and changes nothing. Waits for the disk.
+/// Checks a store that is not open, and changes nothing. Waits for the disk, and for the remote store
+/// ([`Environment::remote`]) if segments are only there: what is read of them is cached on the disk during the check.
 ///
 /// Damage is not an error: it is in the report. Fails with [`Error::InUse`] if the store is open, with
-/// [`Error::NotAStore`] if there is none, with [`Error::Io`] if the folder cannot be listed, and with
-/// [`Error::Cancelled`].
+/// [`Error::NotAStore`] if there is none, with [`Error::Io`] if the folder cannot be listed, with
+/// [`Error::RemoteUnavailable`] if a segment cannot be fetched, and with [`Error::Cancelled`].
 pub fn check(
     surroundings: &Environment,
     options: CheckOptions,
@@ -56,19 +57,34 @@ pub fn check(
     require_store(disk.as_ref())?;
     let lock = lock(disk.as_ref())?;
     let started_ms = surroundings.clock.monotonic_ms();
-    // Reading a segment that is only in the remote store fails, instead of reporting it as missing.
-    let tier = TieredDisk::new(Arc::clone(disk), None, Arc::clone(&surroundings.clock));
-    let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(Arc::new(tier)));
+    // A segment that cannot be fetched is an error, not a missing segment.
+    let Environment { clock, remote, .. } = surroundings;
+    let tier = TieredDisk::unreplicated(Arc::clone(disk), remote.clone(), Arc::clone(clock));
+    let tier = Arc::new(tier);
+    let checked = check_disk(Arc::clone(&tier) as _, surroundings, options, watch);
+    let emptied = tier.empty_cache();
+    drop(lock);
+    let mut report = checked?;
+    emptied.map_err(|source| Error::io("emptying the cache", source))?;
+    report.took_ms = surroundings.clock.monotonic_ms().saturating_sub(started_ms);
+    Ok(report)
+}
+
+/// Checks the store on a disk that is not written to.
+fn check_disk(
+    disk: Arc<dyn Disk>,
+    surroundings: &Environment,
+    options: CheckOptions,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<Report> {
+    let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(disk));
     let view = Environment { disk: Arc::clone(&private), ..surroundings.clone() };
     let root = Root { disk: private, deep: options.deep, index: None, applied_lsn: 0 };
     let mut check = root.check(watch);
     check.derived_bucket = options.derived_bucket;
     check.workers = options.workers.clamp(1, limits::FSCK_WORKERS_MAX);
     check.run(&view)?;
-    check.report.took_ms = surroundings.clock.monotonic_ms().saturating_sub(started_ms);
-    let report = check.report;
-    drop(lock);
-    Ok(report)
+    Ok(check.report)
 }
 
 /// Acquires the lock of the folder.

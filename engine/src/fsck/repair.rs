@@ -32,6 +32,7 @@ use crate::progress::ProgressCallback;
 use crate::recovery::Create;
 use crate::segment::seal;
 use crate::store::{Background, Environment, OpenOptions, Store};
+use crate::tier::TieredDisk;
 
 /// Options of a repair.
 #[derive(Clone, Debug)]
@@ -83,7 +84,9 @@ pub fn repair(
         if !after.findings.iter().any(|finding| finding.remedy.is_applicable()) {
             break;
         }
-        let mut round = RepairPass { surroundings, options, report: &after, say };
+        let Environment { disk, clock, .. } = surroundings;
+        let disk = TieredDisk::unreplicated(Arc::clone(disk), None, Arc::clone(clock));
+        let mut round = RepairPass { surroundings, disk, options, report: &after, say };
         round.run()?;
         let next = check(surroundings, options_of_check.clone(), watch)?;
         if next.findings == after.findings {
@@ -96,6 +99,8 @@ pub fn repair(
 
 struct RepairPass<'a, 's> {
     surroundings: &'a Environment,
+    /// Removes references with their segments.
+    disk: TieredDisk,
     options: &'a RepairOptions,
     report: &'a Report,
     say: &'a mut (dyn FnMut(&str) + 's),
@@ -125,13 +130,9 @@ impl RepairPass<'_, '_> {
         Ok(())
     }
 
-    fn disk(&self) -> &Arc<dyn Disk> {
-        &self.surroundings.disk
-    }
-
     /// Runs work while holding the lock of the store.
     fn locked(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let lock = lock(self.disk().as_ref())?;
+        let lock = lock(&self.disk)?;
         work(self)?;
         drop(lock);
         Ok(())
@@ -139,18 +140,20 @@ impl RepairPass<'_, '_> {
 
     fn rewrite_copies(&mut self) -> Result<()> {
         for finding in &self.report.findings {
-            let file = &finding.file;
+            let (file, disk) = (&finding.file, &self.disk);
+            let is_local = disk.is_local(file);
+            let is_local = is_local.map_err(|source| Error::io("listing references", source))?;
             let done = match &finding.remedy {
                 Remedy::RewriteStoreFile { store, created_ms } => {
                     let store = StoreFile { store: *store, created_ms: *created_ms };
-                    rewrite_store_file(self.disk().as_ref(), &store)
+                    rewrite_store_file(disk, &store)
                 }
-                Remedy::RewriteHeader { segment, class } => {
-                    rewrite_header(self.disk().as_ref(), *segment, *class)
+                Remedy::RewriteHeader { .. } | Remedy::Reseal { .. } if !is_local => {
+                    (self.say)(&format!("{file}: not rewritten: it is only in the remote store"));
+                    continue;
                 }
-                Remedy::Reseal { segment, class, end } => {
-                    reseal(self.disk().as_ref(), *segment, *class, *end)
-                }
+                Remedy::RewriteHeader { segment, class } => rewrite_header(disk, *segment, *class),
+                Remedy::Reseal { segment, class, end } => reseal(disk, *segment, *class, *end),
                 _ => continue,
             };
             match done {
@@ -166,7 +169,7 @@ impl RepairPass<'_, '_> {
     }
 
     fn remove_index(&mut self) -> Result<()> {
-        Index::remove(self.disk().as_ref())?;
+        Index::remove(&self.disk)?;
         (self.say)("index.redb: deleted, to be rebuilt");
         Ok(())
     }
@@ -178,12 +181,12 @@ impl RepairPass<'_, '_> {
             }
             let file = &finding.file;
             let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let removed = match self.disk().remove(file) {
+            let removed = match self.disk.remove(file) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
                 other => other,
             };
             removed
-                .and_then(|()| self.disk().sync_folder(folder))
+                .and_then(|()| self.disk.sync_folder(folder))
                 .map_err(|source| Error::io(format!("removing {file}"), source))?;
             (self.say)(&format!("{file}: removed"));
         }

@@ -99,9 +99,8 @@ impl Replication {
         match candidate {
             Some(Candidate::File(id, segment)) => self.evict_file(state, id, segment)?,
             Some(Candidate::Cache(id)) => {
-                let io = |source| Error::io(format!("removing the cache of segment {id}"), source);
-                self.tier.discard(id).map_err(io)?;
-                self.segments.reopen(id);
+                let io = |source| Error::io(format!("emptying the cache of segment {id}"), source);
+                self.tier.trim(id).map_err(io)?;
             }
             None => return Ok(false),
         }
@@ -220,7 +219,7 @@ impl Replication {
                 consider(segment.used_ms, Candidate::File(*id, *segment));
             }
         }
-        for cache in self.tier.cached() {
+        for cache in self.tier.cached().into_iter().filter(|cache| cache.bytes > 0) {
             consider(cache.last_read_ms, Candidate::Cache(cache.id));
         }
         Ok(oldest.map(|(_, candidate)| candidate))

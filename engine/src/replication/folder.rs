@@ -1,4 +1,4 @@
-//! Restore to, and end of replication of, a folder of the local file system.
+//! Replication of a folder of the local file system: restore, end, and whether it has all segments.
 
 use std::io;
 use std::path::Path;
@@ -10,6 +10,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::error::{Error, Result};
 use crate::progress::ProgressCallback;
 use crate::remote::RemoteStore;
+use crate::tier::evicted_segments;
 
 /// Restores a store like [`restore`] into a folder, which is created if it does not exist.
 ///
@@ -46,6 +47,16 @@ pub fn detach_folder(path: &Path) -> Result<()> {
     let disk = RealDisk::open_existing(path).map_err(|source| opening(path, source))?;
     let _lock = disk.lock().map_err(|source| Error::locking(&disk, source))?;
     detach(&disk)
+}
+
+/// Returns whether segments of the store in a folder are only in a remote store. False if there is no folder.
+pub fn folder_needs_remote(path: &Path) -> Result<bool> {
+    let disk = match RealDisk::open_existing(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened.map_err(|source| opening(path, source))?,
+    };
+    let evicted = evicted_segments(&disk);
+    Ok(!evicted.map_err(|source| opening(path, source))?.is_empty())
 }
 
 fn opening(path: &Path, source: io::Error) -> Error {

@@ -63,7 +63,7 @@ impl Replication {
         verified.verify(&|_| Ok(true), &mut |_| {}, &mut |_| is_intact = false)?;
         let io = |source| Error::io(format!("replacing {path}"), source);
         if !is_intact {
-            self.tier.discard(id).map_err(io)?;
+            self.tier.trim(id).map_err(io)?;
             return Ok(false);
         }
         self.tier.promote(id, class).map_err(io)?;

@@ -258,11 +258,10 @@ impl Replication {
             collection: shared.collection,
             requests: self.remote.counts(),
             tier: (self.options.local_bytes_max > 0 || shared.tier.remote_segments > 0).then(
-                || TierStatus {
-                    local_bytes_max: self.options.local_bytes_max,
-                    fetches: self.tier.reads().requests(),
-                    fetched_bytes: self.tier.reads().bytes(),
-                    ..shared.tier
+                || {
+                    let local_bytes_max = self.options.local_bytes_max;
+                    let [fetches, fetched_bytes] = self.tier.fetches();
+                    TierStatus { local_bytes_max, fetches, fetched_bytes, ..shared.tier }
                 },
             ),
         }

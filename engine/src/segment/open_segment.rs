@@ -132,7 +132,8 @@ impl OpenSegment {
         let mut segment = Self {
             header: read_header(file.as_ref(), &path, id, class, store)?,
             verification,
-            verified: AtomicBitSet::for_bytes(file_bytes),
+            // A cache file may be emptied and filled again: each read verifies.
+            verified: AtomicBitSet::for_bytes(if file.is_remote() { 0 } else { file_bytes }),
             resident: ResidencyCache::new(file_bytes, Arc::clone(clock)),
             backing,
             big: None,

@@ -81,6 +81,36 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Source of random numbers.
     pub rng: Arc<dyn Rng>,
+    /// Remote store with the segments that are not on the disk
+    /// ([`ReplicationOptions::local_bytes_max`](crate::replication::ReplicationOptions::local_bytes_max)). Without it,
+    /// reading them fails with [`Error::RemoteUnavailable`]. Not used by a store that replicates: it has its own.
+    pub remote: Option<Arc<dyn RemoteStore>>,
+}
+
+impl Environment {
+    /// Creates the environment of a disk with the system clock and random numbers, and without a remote store.
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        let (clock, rng) = (Arc::new(SystemClock::new()), Arc::new(SystemRng));
+        Self { disk, clock, rng, remote: None }
+    }
+
+    /// Creates the environment of a folder of the local file system, like [`Environment::new`].
+    ///
+    /// The folder is created, with missing parents, if `create` is [`Create::IfMissing`]; otherwise fails with
+    /// [`Error::NotAStore`] if there is none.
+    pub fn of_folder(path: &Path, create: Create) -> Result<Self> {
+        let opened = match create {
+            Create::IfMissing => RealDisk::open(path),
+            Create::Never => RealDisk::open_existing(path),
+        };
+        let disk = opened.map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::NotAStore(format!("folder {} does not exist", path.display()))
+            }
+            _ => Error::io(format!("opening {}", path.display()), source),
+        })?;
+        Ok(Self::new(Arc::new(disk)))
+    }
 }
 
 impl OpenOptions {
@@ -127,22 +157,7 @@ impl Store {
     ///
     /// The folder is created, with missing parents, if `options.create` is [`Create::IfMissing`].
     pub fn open_folder(path: &Path, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
-        let opened = match options.create {
-            Create::IfMissing => RealDisk::open(path),
-            Create::Never => RealDisk::open_existing(path),
-        };
-        let disk = opened.map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::NotAStore(format!("folder {} does not exist", path.display()))
-            }
-            _ => Error::io(format!("opening {}", path.display()), source),
-        })?;
-        let surroundings = Environment {
-            disk: Arc::new(disk),
-            clock: Arc::new(SystemClock::new()),
-            rng: Arc::new(SystemRng),
-        };
-        Self::open(surroundings, options)
+        Self::open(Environment::of_folder(path, options.create)?, options)
     }
 
     /// Opens a store and returns it with the recovery report. Waits for the disk: replays the log since the last
@@ -153,14 +168,17 @@ impl Store {
     /// options out of bounds.
     pub fn open(surroundings: Environment, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
         options.check()?;
-        let Environment { disk, clock, rng } = surroundings;
+        let Environment { disk, clock, rng, remote: of_segments } = surroundings;
         let opened_ms = clock.unix_ms();
         let lock = disk.lock().map_err(|source| Error::locking(disk.as_ref(), source))?;
         let counted =
             |it: &ReplicationOptions| Arc::new(CountedRemote::new(Arc::clone(&it.remote)));
         let remote = options.replication.as_ref().map(counted);
-        let of_reads = remote.clone().map(|remote| remote as Arc<dyn RemoteStore>);
-        let tier = Arc::new(TieredDisk::new(disk, of_reads, Arc::clone(&clock)));
+        let tier = match remote.clone() {
+            Some(remote) => TieredDisk::new(disk, Some(remote), Arc::clone(&clock)),
+            None => TieredDisk::unreplicated(disk, of_segments, Arc::clone(&clock)),
+        };
+        let tier = Arc::new(tier);
         tier.empty_cache().map_err(|source| Error::io("emptying the cache", source))?;
         let disk: Arc<dyn Disk> = Arc::clone(&tier) as _;
         let recovered = recover(

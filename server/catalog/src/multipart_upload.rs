@@ -310,6 +310,7 @@ mod tests {
             disk: Arc::new(SimDisk::new()),
             clock: Arc::new(SimClock::at(0)),
             rng: Arc::new(SeededRng::new(1)),
+            remote: None,
         };
         Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
     }

@@ -22,7 +22,8 @@ impl World {
         let clock = Arc::new(SimClock::at(1_700_000_000_000));
         let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(7));
         let disk = Arc::new(SimDisk::with_seed(7));
-        let surroundings = Environment { disk, clock: clock.clone(), rng: rng.clone() };
+        let surroundings =
+            Environment { disk, clock: clock.clone(), rng: rng.clone(), remote: None };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.background = Background::Threads;
         let (store, _) = Store::open(surroundings, options).unwrap();

@@ -249,14 +249,14 @@ fn full_disk_does_not_stop_cold_reads() {
 fn store_without_its_remote_store_fails_cold_reads() {
     let (mut world, store, expected) = evicted(10);
     store.close().unwrap();
+    world.world.options.replication = None;
     let checked = world.world.fsck(true);
     assert!(matches!(checked, Err(Error::RemoteUnavailable(_))), "{checked:?}");
-    world.world.options.replication = None;
     let store = world.world.open();
     put(&store, &name("warm"), b"on this machine").unwrap();
     let failed = expected.objects.keys().filter(|object| match read(&store, object) {
         Ok(found) => found.is_none(),
-        Err(Error::RemoteUnavailable(why)) => why.contains("does not use"),
+        Err(Error::RemoteUnavailable(why)) => why.contains("none is configured"),
         Err(other) => panic!("{object}: {other}"),
     });
     assert!(failed.count() > 3);
@@ -327,7 +327,8 @@ fn damaged_copy_does_not_replace_a_file() {
     settle_and_evict(&world, &store);
     assert!(world.world.disk.bytes(path) == damaged);
     assert_eq!(store.damage().unwrap().count(), 1);
-    assert_eq!(world.world.files_in("cache/"), [""; 0]);
+    let is_empty = |path: &String| world.world.disk.bytes(path).iter().all(|byte| *byte == 0);
+    assert!(world.world.files_in("cache/").iter().all(is_empty));
 }
 
 #[test]
@@ -394,4 +395,74 @@ fn folder_with_references_needs_the_same_remote_store() {
     assert!(matches!(read, Err(Error::RemoteUnavailable(_))), "{read:?}");
     store.close().unwrap();
     assert_eq!(shown(&world.open()), expected);
+}
+
+#[test]
+fn fsck_reads_segments_in_the_remote_store() {
+    let (world, store, expected) = evicted(17);
+    store.close().unwrap();
+    let before = segments(&world.world.disk);
+    for deep in [false, true] {
+        let report = world.world.fsck(deep).unwrap();
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(report.objects, expected.objects.len() as u64);
+    }
+    assert_eq!(world.world.files_in("cache/"), [""; 0]);
+    assert_eq!(segments(&world.world.disk), before);
+
+    // Damage there is found and recorded, and what is intact remains.
+    let names = world.remote.names().into_iter().filter(|name| name.starts_with("seg/"));
+    for object in names.step_by(2) {
+        let mut content = world.remote.object(&object).unwrap().to_vec();
+        content[4_096..].iter_mut().step_by(700).for_each(|byte| *byte ^= 1);
+        world.remote.damage(&object, Some(content.into()));
+    }
+    assert!(!world.world.fsck(true).unwrap().is_clean());
+    let (repaired, said) = world.world.repair().unwrap();
+    assert!(repaired.has_lost(), "{said:?}");
+    let store = world.open();
+    let mut lost = 0;
+    for (object, observed) in &expected.objects {
+        match read(&store, object) {
+            Ok(found) => assert_eq!(found.unwrap(), observed.body, "{object}"),
+            Err(Error::Corrupt(_)) => lost += 1,
+            Err(other) => panic!("{object}: {other}"),
+        }
+    }
+    assert!(lost > 0 && lost < expected.objects.len(), "{lost}");
+}
+
+#[test]
+fn stopped_store_reads_segments_in_the_remote_store() {
+    let (mut world, store, expected) = evicted(18);
+    store.close().unwrap();
+    let environment = world.world.environment();
+    world.world.options.replication = None;
+    let (store, _) = Store::open(environment, world.world.options.clone()).unwrap();
+    assert_eq!(shown(&store), expected);
+    store.close().unwrap();
+    assert!(!segments(&world.world.disk).1.is_empty());
+}
+
+#[test]
+fn open_body_is_read_while_its_cache_file_is_emptied() {
+    let world = limited(19, 1);
+    let store = world.open();
+    let object = name("big/0");
+    put(&store, &object, &body(0, 3 << 20)).unwrap();
+    settle_and_evict(&world, &store);
+    let opened = store.body(&store.get(&object).unwrap().unwrap()).unwrap();
+    let expected = body(0, 3 << 20);
+    let step = 200_000;
+    for start in (0..expected.len()).step_by(step) {
+        let end = expected.len().min(start + step);
+        let mut found = Vec::new();
+        while found.len() < end - start {
+            let at = (start + found.len()) as u64;
+            found.extend(opened.read(at..end as u64).unwrap());
+        }
+        assert!(found == expected[start..end], "from {start}");
+        settle_and_evict(&world, &store);
+        assert_eq!(tier(&store).cached_bytes, 0);
+    }
 }

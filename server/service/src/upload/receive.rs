@@ -356,6 +356,7 @@ mod tests {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(SimClock::at(0)),
             rng: Arc::new(SeededRng::new(1)),
+            remote: None,
         };
         Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
     }

@@ -331,6 +331,7 @@ mod tests {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(SimClock::at(0)),
             rng: Arc::new(SeededRng::new(1)),
+            remote: None,
         };
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let mut upload = store.upload();
