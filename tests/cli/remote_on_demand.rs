@@ -48,6 +48,7 @@ fn files_are_served_from_the_remote_store_on_demand() {
     let remote = tempfile::tempdir().expect("a folder");
     let (folder, url, content) = restored(remote.path());
     folder.run(&["fsck"]).check_failure(1, "is only in the remote store");
+    folder.run(&["cat", "photos/big.bin"]).check_failure(1, "name it with --config");
     folder.run(&["remote", "detach"]).check_failure(1, " segments are only in the remote store");
     let set = [format!("remote_url={url}"), "local_cache_bytes=1073741824".to_owned()];
     let words = ["--listen", "127.0.0.1:0", "--set", &set[0], "--set", &set[1]];
@@ -89,5 +90,35 @@ fn files_are_fetched_back_without_a_limit() {
     folder.done(&["remote", "detach"]);
     let server = folder.serve();
     assert!(server.connect().get("/photos/big.bin").expect("it answers").body == content);
+    server.stop();
+}
+
+#[test]
+fn stopped_folder_reads_files_in_the_remote_store() {
+    let remote = tempfile::tempdir().expect("a folder");
+    let (folder, url, content) = restored(remote.path());
+    let config = folder.write_file("trug.toml", &format!("remote_url = \"{url}\"\n"));
+    let copy = folder.parent().join("copy.bin");
+    let copy = copy.to_str().expect("the path is UTF-8");
+    folder.done(&["cp", "photos/big.bin", copy, "--config", &config]);
+    assert!(fs::read(copy).expect("it was copied") == content);
+    folder.done(&["fsck", "--deep", "--config", &config]);
+    // A change to the copy in the remote store is damage.
+    let name = large(&folder).1.remove(0);
+    let id = name.strip_suffix(".ref").expect("a reference");
+    let objects = fs::read_dir(remote.path().join("seg")).expect("a folder");
+    let objects = objects.map(|entry| entry.expect("it is read").path());
+    let object = objects.into_iter().find(|path| path.display().to_string().contains(id));
+    let object = object.expect("it is there");
+    let mut changed = fs::read(&object).expect("it is read");
+    changed[1_000_000] ^= 1;
+    fs::write(&object, &changed).expect("it is written");
+    let checked = folder.run(&["fsck", "--deep", "--config", &config]);
+    assert_eq!(checked.code, 3, "{checked:?}");
+    assert!(checked.stdout.contains("photos/big.bin"), "{checked:?}");
+    folder.done(&["fsck", "--config", &config]);
+    // The running server needs no configuration of the command.
+    let server = folder.serve_with(&["--listen", "127.0.0.1:0", "--config", &config]);
+    assert_eq!(folder.done(&["cat", "photos/small.txt"]).stdout, "small");
     server.stop();
 }

@@ -5,13 +5,10 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use engine::clock::SystemClock;
 use engine::fsck::{self, CheckOptions, Finding, RepairOptions, Report, Severity};
 use engine::progress::WorkProgress;
-use engine::rng::SystemRng;
-use engine::{BucketName, Create, Environment, Error, OpenOptions, RealDisk};
+use engine::{BucketName, Create, Environment, Error, OpenOptions};
 use protocol::reserved_paths;
 use serde::Serialize;
 
@@ -19,6 +16,7 @@ use crate::exit::{self, Exit, Failure};
 use crate::management::UNDELETE_WINDOW_MS;
 use crate::output;
 use crate::progress::Bar;
+use crate::remote_segments::{RemoteConfigArgs, RemoteSegments};
 
 /// Check a store that is not in use, and repair it.
 ///
@@ -31,6 +29,8 @@ pub(crate) struct Args {
     /// Data folder.
     #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
     data: PathBuf,
+    #[command(flatten)]
+    remote: RemoteConfigArgs,
     /// Print the result as one JSON document.
     #[arg(long)]
     json: bool,
@@ -43,16 +43,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let disk = RealDisk::open_existing(&args.data).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => {
-            Failure::failed(format!("folder {} does not exist", args.data.display()))
-        }
-        _ => Failure::failed(format!("opening {}: {source}", args.data.display())),
-    })?;
+    let remote = RemoteSegments::of_folder(&args.data, &args.remote)?;
     let surroundings = Environment {
-        disk: Arc::new(disk),
-        clock: Arc::new(SystemClock::new()),
-        rng: Arc::new(SystemRng),
+        remote: remote.store.clone(),
+        ..Environment::of_folder(&args.data, Create::Never)?
     };
     let bar = Bar::new();
     let watch = &mut |progress: WorkProgress| {

@@ -45,6 +45,7 @@ mod progress;
 mod reload;
 #[cfg(feature = "remote")]
 mod remote;
+mod remote_segments;
 mod rm;
 mod s3_credentials;
 mod scrub;

@@ -18,7 +18,7 @@ use catalog::{Actor, Catalog};
 use engine::clock::SystemClock;
 use engine::recovery::RecoveryReport;
 use engine::rng::SystemRng;
-use engine::{Create, Error, OpenOptions, Store};
+use engine::{Create, Environment, Error, OpenOptions, Store};
 use server::control::{self, ControlError};
 use server::management::{AdminRequest, AdminResponse, execute};
 use service::limits;
@@ -27,6 +27,7 @@ use crate::cancel_signal::Interrupt;
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Format};
 use crate::progress::Bar;
+use crate::remote_segments::{RemoteConfigArgs, RemoteSegments};
 
 /// Options of all commands that open a store.
 #[derive(clap::Args)]
@@ -34,6 +35,8 @@ pub(crate) struct StoreArgs {
     /// Data folder.
     #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
     data: PathBuf,
+    #[command(flatten)]
+    remote: RemoteConfigArgs,
     /// Print the result as one JSON document.
     #[arg(long)]
     json: bool,
@@ -63,6 +66,7 @@ const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// A store that requests are performed on: opened by this process, or by a running server.
 pub(crate) struct Connection {
     data: PathBuf,
+    remote: RemoteConfigArgs,
     create: Create,
     /// The store in this process; `None` where a server has it open.
     local: Option<LocalStore>,
@@ -72,6 +76,7 @@ pub(crate) struct Connection {
 struct LocalStore {
     store: Store,
     catalog: Catalog,
+    _remote: RemoteSegments,
     /// Watched from the first long request on.
     interrupt: Option<Interrupt>,
 }
@@ -79,18 +84,21 @@ struct LocalStore {
 impl Connection {
     /// Opens an existing store.
     pub(crate) fn open(args: &StoreArgs) -> Result<Self, Failure> {
-        Self::open_or(&args.data, Create::Never)
+        Self::open_or(&args.data, &args.remote, Create::Never)
     }
 
-    fn open_or(data: &Path, create: Create) -> Result<Self, Failure> {
+    fn open_or(data: &Path, remote: &RemoteConfigArgs, create: Create) -> Result<Self, Failure> {
+        let segments = RemoteSegments::of_folder(data, remote)?;
         let mut holder = None;
         for attempt in 0..TRIES {
             if attempt > 0 {
                 thread::sleep(WAIT_BETWEEN_TRIES);
             }
-            let connection = |here| Ok(Self { data: data.to_owned(), create, local: here });
-            match open(data, create) {
-                Ok(store) => return connection(Some(LocalStore::new(store)?)),
+            let connection = |here| {
+                Ok(Self { data: data.to_owned(), remote: remote.clone(), create, local: here })
+            };
+            match open(data, &segments, create) {
+                Ok(store) => return connection(Some(LocalStore::new(store, segments)?)),
                 Err(Error::InUse(pid)) => holder = pid,
                 Err(error @ Error::NotAStore(_)) => {
                     let hint = "use --data to name the data folder; `trug serve` and `trug \
@@ -122,7 +130,9 @@ impl Connection {
             }
             match send_to_server(&self.data, &request) {
                 // The server stopped in the meantime.
-                Err(ControlError::NotRunning) => *self = Self::open_or(&self.data, self.create)?,
+                Err(ControlError::NotRunning) => {
+                    *self = Self::open_or(&self.data, &self.remote, self.create)?
+                }
                 reply => return reply.map_err(Failure::from),
             }
         }
@@ -130,14 +140,14 @@ impl Connection {
 }
 
 impl LocalStore {
-    fn new(store: Store) -> Result<Self, Failure> {
+    fn new(store: Store, remote: RemoteSegments) -> Result<Self, Failure> {
         let (clock, rng) = (Arc::new(SystemClock::new()), Arc::new(SystemRng));
         let catalog = Catalog::open(store.clone(), clock, rng).and_then(|catalog| {
             catalog.buckets().resume_deletions()?;
             Ok(catalog)
         });
         match catalog {
-            Ok(catalog) => Ok(Self { store, catalog, interrupt: None }),
+            Ok(catalog) => Ok(Self { store, catalog, _remote: remote, interrupt: None }),
             Err(error) => {
                 close(&store);
                 Err(error.into())
@@ -203,7 +213,8 @@ pub(crate) fn perform_to_stderr(args: &StoreArgs, request: AdminRequest) -> Resu
 
 /// Performs a request like [`perform`], and creates the store if there is none.
 pub(crate) fn perform_creating(args: &StoreArgs, request: AdminRequest) -> Result<(), Failure> {
-    let reply = Connection::open_or(&args.data, Create::IfMissing)?.request(request)?;
+    let reply =
+        Connection::open_or(&args.data, &args.remote, Create::IfMissing)?.request(request)?;
     output::reply(&reply, args.format())
 }
 
@@ -212,16 +223,21 @@ pub(crate) fn perform_creating(args: &StoreArgs, request: AdminRequest) -> Resul
 pub(crate) const UNDELETE_WINDOW_MS: u64 = limits::UNDELETE_WINDOW_MAX.as_secs() * 1_000;
 
 /// Opens the store; prints a note if it is created, and warnings about damage.
-fn open(data: &Path, create: Create) -> Result<Store, Error> {
+fn open(data: &Path, remote: &RemoteSegments, create: Create) -> Result<Store, Error> {
     // A command does only what was requested, without background work.
     let options = |create| OpenOptions {
         compaction: None,
         retention_window_ms: UNDELETE_WINDOW_MS,
         ..OpenOptions::new(create)
     };
-    let opened = match Store::open_folder(data, options(Create::Never)) {
+    let open = |create| {
+        let remote = remote.store.clone();
+        let environment = Environment { remote, ..Environment::of_folder(data, create)? };
+        Store::open(environment, options(create))
+    };
+    let opened = match open(Create::Never) {
         Err(Error::NotAStore(_)) if create == Create::IfMissing => {
-            let opened = Store::open_folder(data, options(Create::IfMissing));
+            let opened = open(Create::IfMissing);
             if opened.is_ok() {
                 output::print_note(&format!("created a new store in {}", data.display()));
             }

@@ -11,7 +11,7 @@ mod status;
 
 use clap::Subcommand;
 
-pub(crate) use self::location::{configured, replication};
+pub(crate) use self::location::{configured, replication, runtime};
 use crate::exit::Failure;
 
 #[derive(Subcommand)]

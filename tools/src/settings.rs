@@ -46,14 +46,19 @@ impl Flags {
         let set = Layer::from_assignments(set.iter().map(String::as_str), "--set")?;
         let webhook_allow = webhook_allow.map(StringList);
         let flags = Layer { listen, upload_listen, public_url, webhook_allow, ..Layer::default() };
-        let mut sources = Sources::new();
-        if let Some(path) = &config {
-            let name = path.display().to_string();
-            sources = sources.overlay(&name, read_file(path, &name)?);
-        }
-        let sources = sources.overlay("environment", environment()?);
+        let sources = sources_of(config.as_deref())?;
         Ok(sources.overlay("command line", flags.over(set)))
     }
+}
+
+/// Returns the sources other than options.
+pub(crate) fn sources_of(config: Option<&Path>) -> Result<Sources, Failure> {
+    let mut sources = Sources::new();
+    if let Some(path) = config {
+        let name = path.display().to_string();
+        sources = sources.overlay(&name, read_file(path, &name)?);
+    }
+    Ok(sources.overlay("environment", environment()?))
 }
 
 /// Returns the effective configuration, with the files that it names read.

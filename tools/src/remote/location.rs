@@ -46,11 +46,7 @@ impl LocationArgs {
     /// Connects to the remote store.
     pub(super) fn connect(self) -> Result<RemoteConnection, Failure> {
         let (location, roots) = self.location()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+        let runtime = runtime()?;
         let store = remote::connect(&location, &roots, runtime.handle().clone())
             .map_err(|error| Failure::failed(error.to_string()))?;
         Ok(RemoteConnection { store, location, _runtime: runtime })
@@ -78,6 +74,15 @@ impl LocationArgs {
             self.ca_file.map(|path| settings::read_roots("--ca-file", &path)).transpose()?;
         Ok((location, roots.unwrap_or_default()))
     }
+}
+
+/// Starts a runtime for the requests of a command.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))
 }
 
 /// Returns the location of the configuration, with its credentials.
