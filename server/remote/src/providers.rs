@@ -76,6 +76,7 @@ fn no_retries() -> RetryConfig {
 }
 
 fn s3(location: &RemoteLocation, http: &StoreHttpClient) -> object_store::Result<Clients> {
+    let is_https = location.endpoint().is_none_or(|endpoint| endpoint.starts_with("https:"));
     let mut builder = match location.credentials() {
         Some(Credentials::Pair { id, secret }) => {
             AmazonS3Builder::new().with_access_key_id(id).with_secret_access_key(secret)
@@ -87,6 +88,8 @@ fn s3(location: &RemoteLocation, http: &StoreHttpClient) -> object_store::Result
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_disable_bulk_delete(true)
         .with_allow_http(true)
+        // TLS protects the payload already: hashing it as well takes as long as all other work on it.
+        .with_unsigned_payload(is_https)
         .with_http_connector(http.clone());
     if let Some(endpoint) = location.endpoint() {
         builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
