@@ -74,7 +74,11 @@ pub(crate) fn status(store: &Store) -> Result<ReplicationStatus, String> {
     store.replication_status().ok_or_else(|| "the store is not replicated".to_owned())
 }
 
-fn wait_until(store: &Store, is_done: impl Fn(&ReplicationStatus) -> bool) -> Result<(), String> {
+/// Waits until a state of replication.
+pub(crate) fn wait_until(
+    store: &Store,
+    is_done: impl Fn(&ReplicationStatus) -> bool,
+) -> Result<(), String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let status = status(store)?;
