@@ -1,7 +1,8 @@
 //! A server and its remote store in two network namespaces: what happens while the cable between them is cut, and while
 //! the remote store rejects requests.
 //!
-//! Needs Linux, root and `ip`, so the tests are ignored unless requested.
+//! Needs Linux, root and `ip`, so the tests are ignored unless requested. `TRUG_OUTAGE_SECONDS` makes the first outage
+//! longer.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -23,6 +24,8 @@ use tests::{
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Longest time until a write is answered that the remote store has to confirm.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
+/// Length of the first outage in seconds.
+const OUTAGE_SECONDS: u64 = 4;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A server that replicates to an S3 service, each in a namespace of its own.
@@ -91,6 +94,19 @@ impl Site {
     fn upload(&self, server: &ServerProcess, name: &str) -> Response {
         let mut connection = self.connect(End::Server, server, &self.key);
         connection.upload_file("/photos/", name, name.as_bytes()).expect("it answers")
+    }
+
+    /// Uploads files one after the other for a time, and returns their names.
+    fn upload_for(&self, server: &ServerProcess, time: Duration, prefix: &str) -> Vec<String> {
+        let end = Instant::now() + time;
+        let mut names = Vec::new();
+        while names.is_empty() || Instant::now() < end {
+            let name = format!("{prefix}-{}.txt", names.len());
+            assert_eq!(self.upload(server, &name).status, 200);
+            names.push(name);
+            thread::sleep(Duration::from_millis(200).max(time / 100));
+        }
+        names
     }
 
     /// Returns the state of replication, as the operator sees it.
@@ -187,7 +203,9 @@ fn check_unavailable(response: &Response) {
 
 #[test]
 #[ignore = "needs root and ip"]
-fn network_cut_delays_shipping_with_local_acknowledgements() {
+fn outage_delays_shipping_with_local_acknowledgements() {
+    let set = std::env::var("TRUG_OUTAGE_SECONDS").ok().and_then(|value| value.parse().ok());
+    let half = Duration::from_secs(set.unwrap_or(OUTAGE_SECONDS) / 2);
     let site = Site::new();
     let server = site.serve("local");
     assert_eq!(site.upload(&server, "before.txt").status, 200);
@@ -195,24 +213,23 @@ fn network_cut_delays_shipping_with_local_acknowledgements() {
     assert_eq!(site.metric(&server, "trug_remote_lag_seconds"), 0.0);
 
     site.network.cut();
-    for name in ["during-1.txt", "during-2.txt"] {
-        assert_eq!(site.upload(&server, name).status, 200);
-    }
-    let seconds = |least: f64| {
-        site.wait_for(&server, "behind", |state| state["lagSeconds"].as_f64() > Some(least));
-        site.metric(&server, "trug_remote_lag_seconds")
-    };
-    let early = seconds(0.5);
-    let late = seconds(early + 1.0);
-    assert!(early > 0.5 && late > early + 1.0, "{early} {late}");
+    let cut = site.upload_for(&server, half, "cut");
+    let early = site.metric(&server, "trug_remote_lag_seconds");
+    assert!(early >= half.as_secs_f64() - 1.0, "{early}");
     assert!(site.metric(&server, "trug_remote_unshipped_bytes") > 0.0);
-    assert_eq!(site.upload(&server, "during-3.txt").status, 200);
-
+    // The network is whole again, but the remote store is not.
+    site.reject(Some((503, "SlowDown")));
     site.network.mend();
+    let rejected = site.upload_for(&server, half, "rejected");
+    let late = site.metric(&server, "trug_remote_lag_seconds");
+    assert!(late >= early + half.as_secs_f64() - 1.0, "{early} {late}");
+
+    site.reject(None);
     site.wait_until_shipped(&server);
     assert_eq!(site.metric(&server, "trug_remote_lag_seconds"), 0.0);
     server.stop();
-    site.check_restored(&["before.txt", "during-1.txt", "during-2.txt", "during-3.txt"]);
+    let names = cut.iter().chain(&rejected).map(String::as_str);
+    site.check_restored(&names.chain(["before.txt"]).collect::<Vec<_>>());
 }
 
 #[test]
