@@ -101,8 +101,11 @@ impl RemoteTarget {
     /// Returns an empty remote store of this name.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn RemoteStore>, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut location =
-            RemoteLocation::parse(&format!("{}/{name}", self.url)).map_err(|why| text(&why))?;
+        let url = format!("{}/{name}", self.url);
+        if let Some(folder) = url.strip_prefix("file://") {
+            fs::create_dir_all(folder).map_err(|why| text(&why))?;
+        }
+        let mut location = RemoteLocation::parse(&url).map_err(|why| text(&why))?;
         if let Some(endpoint) = &self.endpoint {
             location = location.with_endpoint(endpoint).map_err(|why| text(&why))?;
         }

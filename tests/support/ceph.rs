@@ -127,7 +127,7 @@ impl Ceph {
         );
         for (name, gateway) in GATEWAYS.iter().zip(&self.gateways) {
             text.push_str(&format!(
-                "[client.rgw.{name}]\nrgw_frontends = beast endpoint={gateway}\n"
+                "[client.rgw.{name}]\nrgw_frontends = beast endpoint={gateway} tcp_nodelay=1\n"
             ));
         }
         text
