@@ -97,7 +97,7 @@ fn files_are_fetched_back_without_a_limit() {
 fn stopped_folder_reads_files_in_the_remote_store() {
     let remote = tempfile::tempdir().expect("a folder");
     let (folder, url, content) = restored(remote.path());
-    let config = folder.write_file("trug.toml", &format!("remote_url = \"{url}\"\n"));
+    let config = folder.write_file("trug.toml", format!("remote_url = \"{url}\"\n"));
     let copy = folder.parent().join("copy.bin");
     let copy = copy.to_str().expect("the path is UTF-8");
     folder.done(&["cp", "photos/big.bin", copy, "--config", &config]);
