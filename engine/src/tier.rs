@@ -77,6 +77,11 @@ impl TieredDisk {
         self.cache.fetches()
     }
 
+    /// Returns the first failure of the remote store.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.cache.failure()
+    }
+
     /// Returns the cache files.
     pub(crate) fn cached(&self) -> Vec<CacheUsage> {
         self.cache.usages()

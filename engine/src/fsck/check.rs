@@ -64,6 +64,10 @@ pub fn check(
     let checked = check_disk(Arc::clone(&tier) as _, surroundings, options, watch);
     let emptied = tier.empty_cache();
     drop(lock);
+    // What could not be fetched looks like damage in the report, and a repair would record it as lost.
+    if let Some(why) = tier.failure() {
+        return Err(Error::RemoteUnavailable(why.into()));
+    }
     let mut report = checked?;
     emptied.map_err(|source| Error::io("emptying the cache", source))?;
     report.took_ms = surroundings.clock.monotonic_ms().saturating_sub(started_ms);

@@ -118,7 +118,7 @@ impl SegmentReplay<'_> {
     ) -> Result<bool> {
         let context = self.header.context();
         let path = self.header.segment.path(SegmentClass::Log);
-        let bytes = match read_entries(file, footer, context) {
+        let bytes = match read_entries(file, &path, footer, context)? {
             Ok(bytes) => bytes,
             Err(reason) => {
                 let error = Error::corrupt(path, footer.footer_offset, reason);
@@ -269,25 +269,42 @@ impl SegmentReplay<'_> {
     }
 }
 
-/// Returns the entries of a footer if all of them are intact.
+/// Returns the entries of a footer if all of them are intact. Fails if the remote store does.
 fn read_entries(
     file: &dyn DiskFile,
+    path: &str,
     footer: &FooterTrailer,
     context: SegmentContext,
-) -> Result<Vec<u8>, Malformed> {
+) -> Result<Result<Vec<u8>, Malformed>> {
     let mut reader = FooterReader::new(footer, context);
     let mut bytes = Vec::new();
     while let Some((offset, wanted)) = reader.next_range() {
         let mut piece = vec![0; wanted];
-        file.read_at(offset, &mut piece).map_err(|_| Malformed::Unreadable)?;
-        bytes.extend(reader.feed(&piece)?);
+        if let Err(source) = file.read_at(offset, &mut piece) {
+            return match Error::io(format!("reading {path}"), source) {
+                error @ Error::RemoteUnavailable(_) => Err(error),
+                _ => Ok(Err(Malformed::Unreadable)),
+            };
+        }
+        match reader.feed(&piece) {
+            Ok(entries) => bytes.extend(entries),
+            Err(reason) => return Ok(Err(reason)),
+        }
     }
+    Ok(count_entries(&bytes, footer, context).map(|()| bytes))
+}
+
+fn count_entries(
+    bytes: &[u8],
+    footer: &FooterTrailer,
+    context: SegmentContext,
+) -> Result<(), Malformed> {
     let mut count = 0;
-    for entry in FooterEntries::new(&bytes, context) {
+    for entry in FooterEntries::new(bytes, context) {
         entry?;
         count += 1;
     }
-    if count == footer.entry_count { Ok(bytes) } else { Err(Malformed::Count) }
+    if count == footer.entry_count { Ok(()) } else { Err(Malformed::Count) }
 }
 
 /// Returns whether a segment continues the log position, directly or after a range that compacted segments replace.

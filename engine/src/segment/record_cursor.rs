@@ -104,7 +104,8 @@ impl RecordCursor {
             let (offset, reason) = (file_bytes, Malformed::Short);
             cursor.note(CursorFault { offset, first_lsn: header.base_lsn, reason });
         }
-        cursor.source = match footer.map(|footer| (footer, cursor.check_footer(&footer))) {
+        let checked = footer.map(|footer| Ok((footer, cursor.check_footer(&footer)?)));
+        cursor.source = match checked.transpose()? {
             Some((footer, Ok(()))) => {
                 cursor.has_whole_footer = true;
                 CursorSource::Footer(Box::new(FooterWindow::new(&footer, header.context())))
@@ -197,13 +198,19 @@ impl RecordCursor {
         self.fault_count
     }
 
-    /// Verifies the entries of a footer.
-    fn check_footer(&self, footer: &FooterTrailer) -> Result<(), Malformed> {
+    /// Verifies the entries of a footer. Fails if the remote store does.
+    fn check_footer(&self, footer: &FooterTrailer) -> Result<Result<(), Malformed>> {
         let mut reader = FooterReader::new(footer, self.header.context());
         while let Some(wanted) = reader.next_range() {
-            reader.feed(&self.read_piece(wanted).map_err(|_| Malformed::Unreadable)?)?;
+            let piece = match self.read_piece(wanted) {
+                Err(error @ Error::RemoteUnavailable(_)) => return Err(error),
+                piece => piece.map_err(|_| Malformed::Unreadable),
+            };
+            if let Err(reason) = piece.and_then(|piece| reader.feed(&piece).map(drop)) {
+                return Ok(Err(reason));
+            }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn step_footer(&mut self, mut window: Box<FooterWindow>) -> Result<()> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 
@@ -49,6 +49,8 @@ pub(super) struct SegmentCache {
     entries: Mutex<CacheEntries>,
     requests: AtomicU64,
     fetched_bytes: AtomicU64,
+    /// First failure of the remote store.
+    failure: OnceLock<String>,
 }
 
 impl SegmentCache {
@@ -58,8 +60,16 @@ impl SegmentCache {
         clock: Arc<dyn Clock>,
         bytes_max: u64,
     ) -> Self {
-        let (requests, fetched_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { local, remote, clock, bytes_max, entries: Mutex::default(), requests, fetched_bytes }
+        Self {
+            local,
+            remote,
+            clock,
+            bytes_max,
+            entries: Mutex::default(),
+            requests: AtomicU64::new(0),
+            fetched_bytes: AtomicU64::new(0),
+            failure: OnceLock::new(),
+        }
     }
 
     /// Removes all cache files. Not while segments are read.
@@ -81,6 +91,16 @@ impl SegmentCache {
     /// Returns the numbers of requests of reads, and of the bytes that they fetched.
     pub(super) fn fetches(&self) -> [u64; 2] {
         [&self.requests, &self.fetched_bytes].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Returns the first failure of the remote store.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    fn fail(&self, why: String) -> io::Error {
+        let _ = self.failure.set(why.clone());
+        io::Error::other(RemoteFailure(why))
     }
 
     /// Opens a segment, with the first bytes that its reference contains.
@@ -126,18 +146,15 @@ impl SegmentCache {
     pub(super) fn fetch(&self, path: &str, object: &str, range: Range<u64>) -> io::Result<Bytes> {
         let Some(remote) = &self.remote else {
             let why = "is only in the remote store, and none is configured here";
-            return Err(io::Error::other(RemoteFailure(format!("{path} {why}"))));
+            return Err(self.fail(format!("{path} {why}")));
         };
         let length = range.end - range.start;
         self.requests.fetch_add(1, Ordering::Relaxed);
         let found = remote.read(object, Part::Range(range));
-        let found = found
-            .map_err(|why| io::Error::other(RemoteFailure(format!("{path} in {object}: {why}"))))?;
+        let found = found.map_err(|why| self.fail(format!("{path} in {object}: {why}")))?;
         // Not damage: the configuration may name another remote store.
-        let found = found.ok_or_else(|| {
-            let why = format!("{path}: the remote store has no object {object}");
-            io::Error::other(RemoteFailure(why))
-        })?;
+        let missing = || self.fail(format!("{path}: the remote store has no object {object}"));
+        let found = found.ok_or_else(missing)?;
         // A shorter object is damage, like a file that is cut.
         if found.bytes.len() as u64 != length {
             return Err(ErrorKind::UnexpectedEof.into());

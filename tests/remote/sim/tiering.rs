@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::remote::{RemoteStore, SimRemote};
+use engine::remote::{RemoteFault, RemoteStore, SimRemote};
 use engine::replication::{RemoteAck, TierStatus, detach, restore_references};
 use engine::{Error, Store};
 use tests::store::{Contents, World, body, compact, delete, name, put, read};
@@ -464,5 +464,78 @@ fn open_body_is_read_while_its_cache_file_is_emptied() {
         assert!(found == expected[start..end], "from {start}");
         settle_and_evict(&world, &store);
         assert_eq!(tier(&store).cached_bytes, 0);
+    }
+}
+
+#[test]
+fn requests_that_fail_are_no_damage() {
+    let (world, store, expected) = evicted(20);
+    store.close().unwrap();
+    // The index is rebuilt from segments in the remote store.
+    let index = world.world.disk.paths().into_iter().find(|path| path.contains("index")).unwrap();
+    world.world.disk.overwrite(&index, 0, &[0; 64]);
+    let calls = |work: &dyn Fn()| {
+        let before = world.remote.calls();
+        work();
+        world.remote.calls() - before
+    };
+    let check = || world.world.fsck(true);
+    let report = check().unwrap();
+    for call in 0..calls(&|| drop(check())) {
+        world.remote.inject(world.remote.calls() + call, RemoteFault::Refused(ErrorKind::TimedOut));
+        match check() {
+            Err(Error::RemoteUnavailable(_)) => {}
+            // The request was made again.
+            checked => assert_eq!(checked.unwrap().findings, report.findings, "call {call}"),
+        }
+        world.remote.clear_faults();
+    }
+    let machine = || world.machine(world.world.disk.fork(), 5).world;
+    let open = || machine().try_open();
+    for call in 0..calls(&|| drop(open())) {
+        world.remote.inject(world.remote.calls() + call, RemoteFault::Refused(ErrorKind::TimedOut));
+        let machine = machine();
+        match machine.try_open() {
+            Err(Error::RemoteUnavailable(_)) => {}
+            opened => assert!(opened.unwrap().1.damage.is_empty(), "call {call}"),
+        }
+        world.remote.clear_faults();
+        let (store, report) = machine.open_with_report();
+        assert!(report.damage.is_empty(), "call {call}: {report}");
+        assert_eq!(store.damage().unwrap().count(), 0, "call {call}");
+        assert_eq!(shown(&store), expected, "call {call}");
+    }
+}
+
+#[test]
+fn compaction_survives_requests_that_fail() {
+    let prepare = || {
+        let (world, store, expected) = evicted(21);
+        let small = expected.objects.keys().filter(|object| !object.to_string().contains("big"));
+        // Three quarters and more of each segment are dead.
+        for object in small.enumerate().filter(|(at, _)| at % 8 != 0).map(|(_, object)| object) {
+            delete(&store, object).unwrap();
+        }
+        store.checkpoint().unwrap();
+        let expected = shown(&store);
+        (world, store, expected)
+    };
+    let (world, store, _) = prepare();
+    let before = world.remote.calls();
+    compact(&store).unwrap();
+    let calls = world.remote.calls() - before;
+    assert!(calls > 3, "{calls}");
+    for call in 0..calls {
+        let (world, store, expected) = prepare();
+        world.remote.inject(world.remote.calls() + call, RemoteFault::Refused(ErrorKind::TimedOut));
+        let compacted = compact(&store);
+        world.remote.clear_faults();
+        assert_eq!(store.damage().unwrap().count(), 0, "call {call}: {compacted:?}");
+        let check = || assert_eq!(shown(&store).objects, expected.objects, "call {call}");
+        check();
+        compact(&store).unwrap();
+        check();
+        store.close().unwrap();
+        assert!(world.world.fsck(true).unwrap().is_clean(), "call {call}");
     }
 }
