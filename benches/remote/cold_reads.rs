@@ -66,7 +66,7 @@ fn open(folder: &Path, remote: &Arc<dyn RemoteStore>) -> Result<Store, String> {
 }
 
 /// Does the work of all threads: the first time that there is nothing else to do, segments are evicted.
-fn step_all(store: &Store) -> Result<(), String> {
+pub(crate) fn step_all(store: &Store) -> Result<(), String> {
     let step = || {
         while store.step_rollover()? {}
         Ok::<_, engine::Error>([store.step_ship()?, store.step_replication_upkeep()?])

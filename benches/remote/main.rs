@@ -15,9 +15,10 @@
 //! operation is that of this process alone. A folder in memory (`file:///dev/shm/replica`) takes no processor. Puts are shipped at intervals of 0.1 s instead of 1 s in the first rows, so
 //! that shipping is under way in every sample, and a round is over when everything is shipped. Memory is that of child
 //! processes. `--only WORD` measures the stores whose names contain a word: `puts`, `gets`, `lag`, `ack`, `paced`,
-//! `cold`, `memory`.
+//! `cold`, `on-demand`, `memory`.
 
 mod cold_reads;
+mod on_demand;
 mod remote_target;
 mod store_load;
 
@@ -40,9 +41,19 @@ use self::remote_target::RemoteTarget;
 use self::store_load::{PutLoad, Shipping, percentile};
 
 /// Names of the replicated stores in the remote store.
-const STORES: [&str; 11] = [
-    "puts-4", "puts-64", "gets", "lag", "ack-64", "ack-512", "paced", "cold", "memory-0",
-    "memory-1", "memory-2",
+const STORES: [&str; 12] = [
+    "puts-4",
+    "puts-64",
+    "gets",
+    "lag",
+    "ack-64",
+    "ack-512",
+    "paced",
+    "cold",
+    "on-demand",
+    "memory-0",
+    "memory-1",
+    "memory-2",
 ];
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 64 << 10;
@@ -102,7 +113,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         }
     } else {
         Amounts {
-            rounds: 9,
+            rounds: 5,
             share: 1,
             sample: Duration::from_secs(1),
             paced: Duration::from_secs(20),
@@ -132,8 +143,8 @@ fn measure(
 ) -> Result<(), String> {
     for store in amounts.stores() {
         match store {
-            "puts-4" => compare_puts(target, parent, amounts, figures, (store, SMALL, 24_000)),
-            "puts-64" => compare_puts(target, parent, amounts, figures, (store, LARGE, 2_400)),
+            "puts-4" => compare_puts(target, parent, amounts, figures, (store, SMALL, 12_000)),
+            "puts-64" => compare_puts(target, parent, amounts, figures, (store, LARGE, 1_200)),
             "gets" => compare_gets(target, parent, amounts, figures),
             "lag" => measure_lag_and_restore(target, parent, amounts, figures),
             "ack-64" => {
@@ -142,6 +153,7 @@ fn measure(
             "ack-512" => measure_remote_ack(target, parent, amounts, figures, (store, 512, 20_000)),
             "paced" => count_requests(target, parent, amounts, figures),
             "cold" => cold_reads::measure(target, parent, amounts, figures),
+            "on-demand" => on_demand::measure(target, parent, amounts, figures),
             "memory-0" => compare_memory(target, parent, amounts, figures),
             // Further rounds of it.
             _ => Ok(()),

@@ -56,11 +56,25 @@ pub fn in_turns(
     let samples = rounds::interleaved(round_count, servers.len(), |server| {
         let (kind, running) = servers[server];
         let path = kind.path(name);
-        let load = Load { path: &path, range, connections: CONNECTIONS, seconds };
+        let script = range.map(|(length, bound)| range_script(length, bound));
+        let load = Load { path: &path, script, connections: CONNECTIONS, seconds };
         running.load(folder, &load).unwrap_or_else(|why| {
             failed = Some(format!("{} {label}: {why}", kind.label()));
             Sample::default()
         })
     });
     failed.map_or(Ok(samples), Err)
+}
+
+/// Returns a script that requests random ranges of one length, on multiples of it.
+fn range_script(length: u64, bound: u64) -> String {
+    format!(
+        "math.randomseed(4)\n\
+         request = function()\n\
+         \x20 local first = math.random(0, {last}) * {length}\n\
+         \x20 local range = string.format('bytes=%d-%d', first, first + {length} - 1)\n\
+         \x20 return wrk.format('GET', nil, {{ Range = range }})\n\
+         end\n",
+        last = bound / length - 1,
+    )
 }

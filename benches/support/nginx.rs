@@ -5,16 +5,24 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Resource, getrlimit};
+
 use super::server::ServerKind;
 
 /// Path of the program in Debian.
 pub const PROGRAM: &str = "/usr/sbin/nginx";
 const WORKERS: u32 = 2;
+/// Files that it keeps open at most, if it may have as many descriptors.
+const OPEN_FILES_MAX: u64 = 100_000;
+/// Descriptors for connections and other purposes.
+const OTHER_DESCRIPTORS: u64 = 2_048;
 
 /// Serves a folder of files.
 pub struct Nginx {
     /// Document root.
     pub root: PathBuf,
+    /// Maximum number of files that it keeps open.
+    pub open_files: u64,
 }
 
 impl ServerKind for Nginx {
@@ -28,7 +36,7 @@ impl ServerKind for Nginx {
 
     fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
         let config = folder.join("nginx.conf");
-        fs::write(&config, configuration(folder, &self.root, address))
+        fs::write(&config, self.configuration(folder, address))
             .map_err(|error| format!("{}: {error}", config.display()))?;
         Command::new(PROGRAM)
             .arg("-p")
@@ -42,14 +50,20 @@ impl ServerKind for Nginx {
     }
 }
 
-fn configuration(folder: &Path, root: &Path, address: SocketAddr) -> String {
-    let (folder, root) = (folder.display(), root.display());
-    // Started by root, nginx would run the workers as a user without access to the data folder.
-    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    format!(
-        "{user}
+impl Nginx {
+    fn configuration(&self, folder: &Path, address: SocketAddr) -> String {
+        let (folder, root) = (folder.display(), self.root.display());
+        let permitted = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let open_files =
+            self.open_files.min(OPEN_FILES_MAX).min(permitted.saturating_sub(OTHER_DESCRIPTORS));
+        let descriptors = permitted.min(open_files + OTHER_DESCRIPTORS);
+        // Started by root, nginx would run the workers as a user without access to the data folder.
+        let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+        format!(
+            "{user}
 daemon off;
 worker_processes {WORKERS};
+worker_rlimit_nofile {descriptors};
 pid {folder}/nginx.pid;
 error_log stderr error;
 events {{ worker_connections 1024; }}
@@ -60,7 +74,7 @@ http {{
     tcp_nodelay on;
     keepalive_timeout 65;
     keepalive_requests 1000000000;
-    open_file_cache max=1000 inactive=60s;
+    open_file_cache max={open_files} inactive=60s;
     open_file_cache_valid 60s;
     default_type application/octet-stream;
     client_body_temp_path {folder}/body;
@@ -74,5 +88,6 @@ http {{
     }}
 }}
 "
-    )
+        )
+    }
 }

@@ -49,8 +49,8 @@ pub struct Running {
 pub struct Load<'a> {
     /// Requested path.
     pub path: &'a str,
-    /// Random ranges instead of the whole: their length, and the length of the object.
-    pub range: Option<(u64, u64)>,
+    /// Lua script that makes the requests, instead of one for the whole object.
+    pub script: Option<String>,
     /// Concurrent connections.
     pub connections: u32,
     /// Duration in seconds.
@@ -116,9 +116,9 @@ impl Running {
         let mut command = Command::new("wrk");
         command.args(["--threads", "1", "--connections", &load.connections.to_string()]);
         command.args(["--duration", &format!("{}s", load.seconds), "--timeout", "10s"]);
-        if let Some((length, bound)) = load.range {
-            let script = folder.join("range.lua");
-            fs::write(&script, range_script(length, bound)).map_err(|error| error.to_string())?;
+        if let Some(text) = &load.script {
+            let script = folder.join("requests.lua");
+            fs::write(&script, text).map_err(|error| error.to_string())?;
             command.arg("--script").arg(script);
         }
         command.arg(format!("http://{}{}", self.address, load.path));
@@ -219,17 +219,4 @@ fn parse(text: &str) -> Result<u64, String> {
     let line = text.lines().find(|line| line.contains(" requests in "));
     let requests = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     requests.ok_or_else(|| format!("wrk printed no count:\n{text}"))
-}
-
-/// Returns a script that requests random ranges of one length, on multiples of it.
-fn range_script(length: u64, bound: u64) -> String {
-    format!(
-        "math.randomseed(4)\n\
-         request = function()\n\
-         \x20 local first = math.random(0, {last}) * {length}\n\
-         \x20 local range = string.format('bytes=%d-%d', first, first + {length} - 1)\n\
-         \x20 return wrk.format('GET', nil, {{ Range = range }})\n\
-         end\n",
-        last = bound / length - 1,
-    )
 }

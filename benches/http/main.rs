@@ -1,4 +1,5 @@
-//! Throughput of hot GETs and CPU per request, compared with nginx with sendfile and open_file_cache.
+//! Throughput of GETs and CPU per request, compared with nginx with sendfile and open_file_cache: of hot files, and
+//! with `--files N` of sets of up to N files (12,000, 100,000, 1,000,000), of which each request is for another one.
 //!
 //! Expected, on two cores shared with the load generator: nginx spends about 11 us a request at 4 KiB, most of it in
 //! the kernel's TCP. trug does the same system calls, saves the open and the stat (a slice of a map), and pays for a
@@ -11,6 +12,8 @@
 //!
 //! All have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is that
 //! of the server's processes, and the figure to trust on a noisy machine.
+
+mod working_sets;
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,11 +41,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     require_program("wrk", "on Debian, apt-get install wrk")?;
     require_program(nginx::PROGRAM, "on Debian, apt-get install nginx-light")?;
     let lengths = if arguments.quick { (1, 1) } else { (5, 3) };
+    if let Some(files_max) = arguments.number("--files") {
+        return working_sets::measure(arguments, files_max, lengths);
+    }
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let root = folder.path().join("files");
     let files = root.join(BUCKET);
     hot_gets::make_files(&files).map_err(text)?;
-    let mut kinds: Vec<Box<dyn ServerKind>> = vec![Box::new(Nginx { root: root.clone() })];
+    let mut kinds: Vec<Box<dyn ServerKind>> =
+        vec![Box::new(Nginx { root: root.clone(), open_files: 1_000 })];
     let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
     if program.exists() {
         let names = hot_gets::names();
