@@ -104,8 +104,8 @@ impl RecordCursor {
             let (offset, reason) = (file_bytes, Malformed::Short);
             cursor.note(CursorFault { offset, first_lsn: header.base_lsn, reason });
         }
-        let checked = footer.map(|footer| Ok((footer, cursor.check_footer(&footer)?)));
-        cursor.source = match checked.transpose()? {
+        let checked = footer.map(|footer| cursor.check_footer(&footer)).transpose()?;
+        cursor.source = match footer.zip(checked) {
             Some((footer, Ok(()))) => {
                 cursor.has_whole_footer = true;
                 CursorSource::Footer(Box::new(FooterWindow::new(&footer, header.context())))
@@ -287,8 +287,7 @@ impl RecordCursor {
     fn walk(&self) -> Result<CursorSource> {
         let (file, path) = (Arc::clone(&self.file), self.path.clone());
         let end = self.known_end.unwrap_or(u64::MAX).min(self.file_bytes);
-        let walk = GroupCursor::new(file, path, &self.header, end)?;
-        Ok(CursorSource::Groups(Box::new(walk)))
+        GroupCursor::new(file, path, &self.header, end).map(|it| CursorSource::Groups(Box::new(it)))
     }
 
     fn note(&mut self, fault: CursorFault) {
