@@ -12,7 +12,7 @@ use benches::server::{Load, Running, ServerKind};
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
 use benches::{data, folder, stores};
-use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions};
+use engine::{BucketName, ObjectKey, ObjectName};
 
 use super::text;
 
@@ -25,7 +25,6 @@ const SETS: [(u64, usize); 5] = [
     (1_000_000, 4 << 10),
 ];
 const SEED: u64 = 41;
-const PUTS_PER_BATCH: u64 = 100;
 /// Bytes of a file on the disk in addition to its content: its inode, or its record and index entry.
 const OVERHEAD_BYTES: u64 = 1 << 10;
 
@@ -144,16 +143,11 @@ fn make_files(folder: &Path, files: u64, bytes: usize) -> std::io::Result<()> {
 fn fill(store: &Path, files: u64, bytes: usize) -> Result<(), String> {
     let store = stores::open_to_fill(store);
     let bucket = BucketName::parse(BUCKET).map_err(|error| error.to_string())?;
-    let batches = (0..files).step_by(PUTS_PER_BATCH as usize).map(|first| {
-        (first..files.min(first + PUTS_PER_BATCH)).fold(Batch::new(), |batch, number| {
-            let key = ObjectKey::parse(&name(number)).expect("a valid key");
-            let body = stores::stage(&store, &data::bytes(number, bytes));
-            let content_type = "application/octet-stream".to_owned();
-            let options = PutOptions { content_type, ..PutOptions::default() };
-            batch.put(ObjectName::new(bucket.clone(), key), body, options)
-        })
-    });
-    stores::commit_all(&store, batches);
+    let object = |number| {
+        let key = ObjectKey::parse(&name(number)).expect("a valid key");
+        (ObjectName::new(bucket.clone(), key), data::bytes(number, bytes))
+    };
+    stores::commit_all(&store, stores::batches(&store, files, object));
     store.close().map_err(|error| error.to_string())
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use benches::{data, folder, stores, table};
+use engine::Store;
 use engine::limits;
 use engine::name::ObjectName;
 use engine::remote::{Part, RemoteStore};
-use engine::replication::{ReplicationOptions, ReplicationStep};
-use engine::{Background, Create, OpenOptions, Store};
 
 use super::remote_target::RemoteTarget;
 use super::store_load::{self, percentile};
@@ -34,7 +33,7 @@ pub(crate) fn measure(
     let folder = folder::make(parent).map_err(text)?;
     let remote = target.connect("cold")?;
     let (small, whole) = (400 / amounts.share, 100 / amounts.share);
-    let store = open(folder.path(), &remote)?;
+    let store = store_load::open_tiered(folder.path(), &remote, SEGMENT_BYTES, 1)?;
     let put = |kind: usize, number: u64, bytes: usize| {
         stores::put(&store, data::name(SEEDS[kind], number), &data::bytes(number, bytes));
     };
@@ -43,36 +42,15 @@ pub(crate) fn measure(
         put(1, number, FILLER);
     }
     (0..whole).for_each(|number| put(2, number, WHOLE));
-    step_all(&store)?;
+    store_load::step_all(&store)?;
     store.close().map_err(|error| error.to_string())?;
 
     // Segments after the last checkpoint were not evicted.
-    let store = open(folder.path(), &remote)?;
-    step_all(&store)?;
+    let store = store_load::open_tiered(folder.path(), &remote, SEGMENT_BYTES, 1)?;
+    store_load::step_all(&store)?;
     compare_latency(&store, &remote, small, figures)?;
     count_bytes(&store, whole, figures)?;
     store.close().map_err(|error| error.to_string())
-}
-
-fn open(folder: &Path, remote: &Arc<dyn RemoteStore>) -> Result<Store, String> {
-    let mut replication = ReplicationOptions::new(Arc::clone(remote));
-    replication.local_bytes_max = 1;
-    let mut options = OpenOptions::new(Create::IfMissing);
-    options.segment_bytes = SEGMENT_BYTES;
-    options.background = Background::Manual;
-    options.replication = Some(replication);
-    let (store, _) = Store::open_folder(folder, options).map_err(|error| error.to_string())?;
-    Ok(store)
-}
-
-/// Does the work of all threads: the first time that there is nothing else to do, segments are evicted.
-pub(crate) fn step_all(store: &Store) -> Result<(), String> {
-    let step = || {
-        while store.step_rollover()? {}
-        Ok::<_, engine::Error>([store.step_ship()?, store.step_replication_upkeep()?])
-    };
-    while step().map_err(|error| error.to_string())? != [ReplicationStep::Idle; 2] {}
-    Ok(())
 }
 
 /// Opens and reads a file. Returns its length and the time in milliseconds; `None` if it is on this machine.

@@ -12,10 +12,12 @@
 //!
 //! The remote store is a Ceph radosgw that the benchmark starts, or the one of `TRUG_BENCH_REMOTE_URL`. On the same
 //! machine it takes processors and disk from the store that is measured, so the ratios are pessimistic: CPU per
-//! operation is that of this process alone. A folder in memory (`file:///dev/shm/replica`) takes no processor. Puts are shipped at intervals of 0.1 s instead of 1 s in the first rows, so
-//! that shipping is under way in every sample, and a round is over when everything is shipped. Memory is that of child
-//! processes. `--only WORD` measures the stores whose names contain a word: `puts`, `gets`, `lag`, `ack`, `paced`,
-//! `cold`, `on-demand`, `memory`.
+//! operation is that of this process alone. A folder in memory (`file:///dev/shm/replica`) takes no processor. Puts are
+//! shipped at intervals of 0.1 s instead of 1 s in the first rows, so that shipping is under way in every sample, and a
+//! round is over when everything is shipped. Memory is that of child processes.
+//!
+//! `--only WORD` measures the stores whose names contain a word: `puts`, `gets`, `lag`, `ack`, `paced`, `cold`,
+//! `on-demand`, `memory`.
 
 mod cold_reads;
 mod on_demand;

@@ -2,22 +2,21 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use benches::{data, folder, stores, table};
-use engine::replication::{self, ReplicationOptions};
-use engine::{Background, Batch, Create, OpenOptions, PutOptions, Store};
+use engine::{Store, limits, replication};
 
-use super::cold_reads::step_all;
 use super::remote_target::RemoteTarget;
+use super::store_load::{open_tiered, step_all};
 use super::{Amounts, Figures, Floor, text};
 
 const SEED: u64 = 31;
 const BYTES: usize = 4 << 10;
 /// Number of objects without `--quick`: four segments.
 const OBJECTS: u64 = 200_000;
-const PUTS_PER_BATCH: u64 = 100;
+/// Enough for everything.
+const LOCAL_BYTES_MAX: u64 = 1 << 30;
 /// The target is for five million objects.
 const TARGET_OBJECTS: f64 = 5e6;
 const TARGET_SECONDS: f64 = 60.0;
@@ -32,19 +31,15 @@ pub(crate) fn measure(
     let folder = folder::make(parent).map_err(text)?;
     let remote = target.connect("on-demand")?;
     let open = |name: &str| {
-        let mut options = OpenOptions::new(Create::IfMissing);
-        options.background = Background::Manual;
-        let mut replication = ReplicationOptions::new(Arc::clone(&remote));
-        replication.local_bytes_max = 1 << 30;
-        options.replication = Some(replication);
-        Store::open_folder(&folder.path().join(name), options).map(|(store, _)| store)
+        let segment_bytes = limits::SEGMENT_BYTES_MAX;
+        open_tiered(&folder.path().join(name), &remote, segment_bytes, LOCAL_BYTES_MAX)
     };
     let objects = OBJECTS / amounts.share;
-    let store = open("first").map_err(|error| error.to_string())?;
+    let store = open("first")?;
     fill(&store, objects)?;
     // The second opening has a restore point with all segments.
     store.close().map_err(|error| error.to_string())?;
-    let store = open("first").map_err(|error| error.to_string())?;
+    let store = open("first")?;
     step_all(&store)?;
     store.close().map_err(|error| error.to_string())?;
 
@@ -56,7 +51,7 @@ pub(crate) fn measure(
     if report.damage_count > 0 {
         return Err(format!("the restore found damage: {:?}", report.damage));
     }
-    let store = open("second").map_err(|error| error.to_string())?;
+    let store = open("second")?;
     let object = store.get(&data::name(SEED, objects / 2)).map_err(|error| error.to_string())?;
     let object = object.ok_or("an object is lost")?;
     let body = store.body(&object).and_then(|body| body.read(0..BYTES as u64));
@@ -74,12 +69,8 @@ pub(crate) fn measure(
 
 /// Puts objects and uploads them.
 fn fill(store: &Store, objects: u64) -> Result<(), String> {
-    for first in (0..objects).step_by(PUTS_PER_BATCH as usize) {
-        let numbers = first..objects.min(first + PUTS_PER_BATCH);
-        let batch = numbers.fold(Batch::new(), |batch, number| {
-            let body = stores::stage(store, &data::bytes(number, BYTES));
-            batch.put(data::name(SEED, number), body, PutOptions::default())
-        });
+    let object = |number| (data::name(SEED, number), data::bytes(number, BYTES));
+    for batch in stores::batches(store, objects, object) {
         store.commit(batch).map_err(|error| error.to_string())?;
     }
     step_all(store)

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use benches::rounds::{self, Sample};
 use benches::{data, process, stores};
 use engine::remote::RemoteStore;
-use engine::replication::{RemoteAck, ReplicationOptions, ReplicationStatus};
-use engine::{Create, OpenOptions, Store};
+use engine::replication::{RemoteAck, ReplicationOptions, ReplicationStatus, ReplicationStep};
+use engine::{Background, Create, OpenOptions, Store};
 
 const SEED: u64 = 11;
 /// Time in which a store must reach a state.
@@ -67,6 +67,33 @@ pub(crate) fn open(
         wait_until(&store, |it| it.is_complete && it.last_manifest_ms.is_some())?;
     }
     Ok(store)
+}
+
+/// Opens a replicated store without threads, of which at most `local_bytes_max` bytes are on this machine.
+pub(crate) fn open_tiered(
+    folder: &Path,
+    remote: &Arc<dyn RemoteStore>,
+    segment_bytes: u64,
+    local_bytes_max: u64,
+) -> Result<Store, String> {
+    let mut replication = ReplicationOptions::new(Arc::clone(remote));
+    replication.local_bytes_max = local_bytes_max;
+    let mut options = OpenOptions::new(Create::IfMissing);
+    options.segment_bytes = segment_bytes;
+    options.background = Background::Manual;
+    options.replication = Some(replication);
+    let (store, _) = Store::open_folder(folder, options).map_err(|error| error.to_string())?;
+    Ok(store)
+}
+
+/// Does the work of all threads: the first time that there is nothing else to do, segments are evicted.
+pub(crate) fn step_all(store: &Store) -> Result<(), String> {
+    let step = || {
+        while store.step_rollover()? {}
+        Ok::<_, engine::Error>([store.step_ship()?, store.step_replication_upkeep()?])
+    };
+    while step().map_err(|error| error.to_string())? != [ReplicationStep::Idle; 2] {}
+    Ok(())
 }
 
 /// Returns the status of a replicated store.

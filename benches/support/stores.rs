@@ -8,6 +8,7 @@ use engine::{Batch, Create, ObjectName, OpenOptions, PutOptions, StagedBody, Sto
 
 /// Maximum number of batches in flight.
 const BATCHES_IN_FLIGHT: usize = 16;
+const PUTS_PER_BATCH: u64 = 100;
 /// Index cache for filling in bytes: about the index of ten million names.
 const FILLING_CACHE_BYTES: usize = 3 << 30;
 /// Size of the pieces of a body in bytes, about as from a socket.
@@ -56,6 +57,26 @@ pub fn put(store: &Store, name: ObjectName, body: &[u8]) {
     let options = PutOptions { content_type: "image/jpeg".into(), ..PutOptions::default() };
     let batch = Batch::new().put(name, stage(store, body), options);
     store.commit(batch).expect("a durable put");
+}
+
+/// Returns batches that put `count` objects: each number's name and body.
+///
+/// # Panics
+///
+/// When the store rejects a body.
+pub fn batches(
+    store: &Store,
+    count: u64,
+    object: impl Fn(u64) -> (ObjectName, Vec<u8>),
+) -> impl Iterator<Item = Batch> {
+    (0..count).step_by(PUTS_PER_BATCH as usize).map(move |first| {
+        (first..count.min(first + PUTS_PER_BATCH)).fold(Batch::new(), |batch, number| {
+            let (name, body) = object(number);
+            let content_type = "application/octet-stream".to_owned();
+            let options = PutOptions { content_type, ..PutOptions::default() };
+            batch.put(name, stage(store, &body), options)
+        })
+    })
 }
 
 /// Commits batches, several at a time, and waits until all are durable.

@@ -40,24 +40,31 @@ pub(crate) struct TieredDisk {
 }
 
 impl TieredDisk {
-    /// Creates the disk over the local one. Without a remote store only header pages of segments in it can be read. The
-    /// caller bounds the cache files.
+    /// Creates the disk over the local one. The caller bounds the cache files.
     pub(crate) fn new(
         local: Arc<dyn Disk>,
-        remote: Option<Arc<dyn RemoteStore>>,
+        remote: Arc<dyn RemoteStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let cache = SegmentCache::new(Arc::clone(&local), remote, clock, u64::MAX);
-        Self { local, cache: Arc::new(cache), remote_only: Mutex::default() }
+        Self::with_cache(local, Some(remote), clock, u64::MAX)
     }
 
-    /// Creates the disk of a process that does not replicate, with bounded cache files.
+    /// Creates the disk of a process that does not replicate, with bounded cache files. Without a remote store only
+    /// header pages of segments in it can be read.
     pub(crate) fn unreplicated(
         local: Arc<dyn Disk>,
         remote: Option<Arc<dyn RemoteStore>>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let bytes_max = limits::UNREPLICATED_CACHE_BYTES_MAX;
+        Self::with_cache(local, remote, clock, limits::UNREPLICATED_CACHE_BYTES_MAX)
+    }
+
+    fn with_cache(
+        local: Arc<dyn Disk>,
+        remote: Option<Arc<dyn RemoteStore>>,
+        clock: Arc<dyn Clock>,
+        bytes_max: u64,
+    ) -> Self {
         let cache = SegmentCache::new(Arc::clone(&local), remote, clock, bytes_max);
         Self { local, cache: Arc::new(cache), remote_only: Mutex::default() }
     }

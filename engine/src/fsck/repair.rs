@@ -141,14 +141,14 @@ impl RepairPass<'_, '_> {
     fn rewrite_copies(&mut self) -> Result<()> {
         for finding in &self.report.findings {
             let (file, disk) = (&finding.file, &self.disk);
-            let is_local = disk.is_local(file);
-            let is_local = is_local.map_err(|source| Error::io("listing references", source))?;
+            let is_local =
+                || disk.is_local(file).map_err(|source| Error::io("listing references", source));
             let done = match &finding.remedy {
                 Remedy::RewriteStoreFile { store, created_ms } => {
                     let store = StoreFile { store: *store, created_ms: *created_ms };
                     rewrite_store_file(disk, &store)
                 }
-                Remedy::RewriteHeader { .. } | Remedy::Reseal { .. } if !is_local => {
+                Remedy::RewriteHeader { .. } | Remedy::Reseal { .. } if !is_local()? => {
                     (self.say)(&format!("{file}: not rewritten: it is only in the remote store"));
                     continue;
                 }

@@ -94,7 +94,7 @@ pub fn restore_references(
     watch: &mut ProgressCallback<'_>,
 ) -> Result<RestoreReport> {
     let clock = Arc::new(SystemClock::new());
-    let tier = TieredDisk::new(Arc::clone(to), Some(Arc::clone(remote)), clock);
+    let tier = TieredDisk::new(Arc::clone(to), Arc::clone(remote), clock);
     restore_to(remote.as_ref(), to.as_ref(), Some(&tier), None, watch)
 }
 

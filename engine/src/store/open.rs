@@ -175,7 +175,7 @@ impl Store {
             |it: &ReplicationOptions| Arc::new(CountedRemote::new(Arc::clone(&it.remote)));
         let remote = options.replication.as_ref().map(counted);
         let tier = match remote.clone() {
-            Some(remote) => TieredDisk::new(disk, Some(remote), Arc::clone(&clock)),
+            Some(remote) => TieredDisk::new(disk, remote, Arc::clone(&clock)),
             None => TieredDisk::unreplicated(disk, of_segments, Arc::clone(&clock)),
         };
         let tier = Arc::new(tier);
