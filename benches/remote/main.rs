@@ -11,16 +11,18 @@
 //! Whole files of 1 MiB share units with their neighbours: 1.2 of their bytes.
 //!
 //! The remote store is a Ceph radosgw that the benchmark starts, or the one of `TRUG_BENCH_REMOTE_URL`. On the same
-//! machine it takes processors and disk from the store that is measured, so the ratios are pessimistic: CPU per
-//! operation is that of this process alone. A folder in memory (`file:///dev/shm/replica`) takes no processor. Puts are
-//! shipped at intervals of 0.1 s instead of 1 s in the first rows, so that shipping is under way in every sample, and a
-//! round is over when everything is shipped. Memory is that of child processes.
+//! machine it takes processors and disk from the store that is measured; CPU per operation is that of this process
+//! alone. So the ratios have their floors with a remote store in memory, a folder of `/dev/shm`, which takes no
+//! processor, as one on another machine; the rows with Ceph show both on two processors. Puts are shipped at intervals
+//! of 0.1 s instead of 1 s there, so that shipping is under way in every sample, and a round is over when everything is
+//! shipped. Memory is that of child processes.
 //!
 //! `--only WORD` measures the stores whose names contain a word: `puts`, `gets`, `lag`, `ack`, `paced`, `cold`,
 //! `on-demand`, `memory`.
 
 mod cold_reads;
 mod on_demand;
+mod ratios;
 mod remote_target;
 mod store_load;
 
@@ -85,6 +87,8 @@ struct Figures {
 /// Amounts of a run.
 struct Amounts {
     rounds: usize,
+    /// Rounds of a ratio, whose single rounds differ by a quarter.
+    ratio_rounds: usize,
     /// Divisor of the numbers of puts.
     share: u64,
     sample: Duration,
@@ -108,6 +112,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let amounts = if arguments.quick {
         Amounts {
             rounds: 1,
+            ratio_rounds: 1,
             share: 10,
             sample: Duration::from_millis(200),
             paced: Duration::from_secs(3),
@@ -116,6 +121,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     } else {
         Amounts {
             rounds: 5,
+            ratio_rounds: 15,
             share: 1,
             sample: Duration::from_secs(1),
             paced: Duration::from_secs(20),
@@ -145,9 +151,9 @@ fn measure(
 ) -> Result<(), String> {
     for store in amounts.stores() {
         match store {
-            "puts-4" => compare_puts(target, parent, amounts, figures, (store, SMALL, 12_000)),
-            "puts-64" => compare_puts(target, parent, amounts, figures, (store, LARGE, 1_200)),
-            "gets" => compare_gets(target, parent, amounts, figures),
+            "puts-4" | "puts-64" | "gets" => {
+                ratios::measure(target, parent, amounts, figures, store)
+            }
             "lag" => measure_lag_and_restore(target, parent, amounts, figures),
             "ack-64" => {
                 measure_remote_ack(target, parent, amounts, figures, (store, WRITERS, 8_000))
@@ -204,7 +210,7 @@ impl Figures {
     }
 
     /// Adds the ratio of the rates of two stores.
-    fn add_ratio(&mut self, label: &str, [with, without]: [&[Sample]; 2], floor: f64) {
+    fn add_ratio(&mut self, label: &str, [with, without]: [&[Sample]; 2], floor: Option<Floor>) {
         let (low, high) = rounds::spread(with, without);
         let ratio = rounds::ratio(with, without);
         let text = format!("{ratio:.3} ({low:.2}-{high:.2})");
@@ -212,77 +218,10 @@ impl Figures {
             label,
             [with, without].map(|it| format!("{}/s", table::count(rounds::rate(it)))),
             (ratio, text),
-            Some(Floor::AtLeast(floor)),
+            floor,
             [with, without].map(|it| table::figure(rounds::cpu_us(it))),
         );
     }
-}
-
-/// Puts with shipping, over puts without.
-fn compare_puts(
-    target: &RemoteTarget,
-    parent: &Path,
-    amounts: &Amounts,
-    figures: &mut Figures,
-    (name, bytes, puts): (&str, usize, u64),
-) -> Result<(), String> {
-    let folder = folder::make(parent).map_err(text)?;
-    let stores = [
-        open_local_ack(target, name, folder.path(), SHORT_INTERVAL_MS)?,
-        store_load::open(&folder.path().join("plain"), None, limits::SEGMENT_BYTES_MAX)?,
-    ];
-    let next = [AtomicU64::new(0), AtomicU64::new(0)];
-    let load = PutLoad { bytes, writers: WRITERS, puts: puts / amounts.share };
-    for (store, next) in stores.iter().zip(&next) {
-        store_load::put(store, PutLoad { puts: load.puts / 4, ..load }, next);
-    }
-    let samples = in_turns(amounts.rounds, &stores[0], |turn| {
-        store_load::put(&stores[turn], load, &next[turn]).sample
-    })?;
-    let label = format!("puts of {} by {WRITERS} writers", table::bytes(bytes as u64));
-    figures.add_ratio(&label, [&samples[0], &samples[1]], 0.93);
-    close(stores)
-}
-
-/// GETs with shipping, over GETs without, both under the same puts.
-fn compare_gets(
-    target: &RemoteTarget,
-    parent: &Path,
-    amounts: &Amounts,
-    figures: &mut Figures,
-) -> Result<(), String> {
-    let folder = folder::make(parent).map_err(text)?;
-    let stores = [
-        open_local_ack(target, "gets", folder.path(), limits::SHIP_INTERVAL_MS)?,
-        store_load::open(&folder.path().join("plain"), None, limits::SEGMENT_BYTES_MAX)?,
-    ];
-    let next = [AtomicU64::new(0), AtomicU64::new(0)];
-    let load = PutLoad { bytes: SMALL, writers: WRITERS, puts: 8_000 / amounts.share };
-    for (store, next) in stores.iter().zip(&next) {
-        store_load::put(store, load, next);
-    }
-    let samples = in_turns(amounts.rounds, &stores[0], |turn| {
-        let puts = (SMALL, 1_000);
-        store_load::get_under_puts(&stores[turn], 2, amounts.sample, puts, &next[turn])
-    })?;
-    let label = "GETs of 4 KiB under 1,000 puts/s";
-    figures.add_ratio(label, [&samples[0], &samples[1]], 0.97);
-    close(stores)
-}
-
-/// Runs rounds in turns; each starts after everything is shipped.
-fn in_turns(
-    round_count: usize,
-    replicated: &Store,
-    mut run: impl FnMut(usize) -> Sample,
-) -> Result<Vec<Vec<Sample>>, String> {
-    let mut failed = store_load::settle(replicated).err();
-    let samples = rounds::interleaved(round_count, 2, |turn| {
-        let sample = run(turn);
-        failed = failed.take().or_else(|| store_load::settle(replicated).err());
-        sample
-    });
-    failed.map_or(Ok(samples), Err)
 }
 
 /// Lag with local acknowledgement under full load; then a restore of the same store.

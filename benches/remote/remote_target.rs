@@ -19,6 +19,8 @@ const URL: &str = "TRUG_BENCH_REMOTE_URL";
 const ENDPOINT: &str = "TRUG_BENCH_REMOTE_ENDPOINT";
 /// File with its credentials.
 const CREDENTIALS: &str = "TRUG_BENCH_REMOTE_CREDENTIALS_FILE";
+/// Folder of files in memory, of `shm_overview(7)`.
+const MEMORY: &str = "/dev/shm";
 const BUCKET: &str = "bench";
 /// Number of objects per page while they are removed.
 const PAGE: usize = 1_000;
@@ -31,6 +33,8 @@ pub(crate) struct RemoteTarget {
     runtime: Runtime,
     /// Ended with this value, with the file of its credentials.
     ceph: Option<(Ceph, TempDir)>,
+    /// Removed with this value.
+    memory: Option<TempDir>,
 }
 
 impl RemoteTarget {
@@ -69,6 +73,7 @@ impl RemoteTarget {
             credentials_file: Some(file),
             runtime: runtime()?,
             ceph: Some((cluster, folder)),
+            memory: None,
         })
     }
 
@@ -81,6 +86,20 @@ impl RemoteTarget {
             credentials_file: std::env::var_os(CREDENTIALS).map(PathBuf::from),
             runtime: runtime()?,
             ceph: None,
+            memory: None,
+        })
+    }
+
+    /// Creates an empty remote store in memory, which takes no processor.
+    pub(crate) fn in_memory() -> Result<Self, String> {
+        let folder = tempfile::tempdir_in(MEMORY).map_err(|error| format!("{MEMORY}: {error}"))?;
+        Ok(Self {
+            url: format!("file://{}", folder.path().display()),
+            endpoint: None,
+            credentials_file: None,
+            runtime: runtime()?,
+            ceph: None,
+            memory: Some(folder),
         })
     }
 
@@ -93,9 +112,13 @@ impl RemoteTarget {
         environment
     }
 
-    /// Returns a description for the head of the tables.
+    /// Returns a description for the tables.
     pub(crate) fn description(&self) -> &str {
-        if self.ceph.is_some() { "Ceph radosgw on this machine" } else { &self.url }
+        match (&self.ceph, &self.memory) {
+            (Some(_), _) => "Ceph on this machine",
+            (None, Some(_)) => "memory",
+            (None, None) => &self.url,
+        }
     }
 
     /// Returns an empty remote store of this name.
