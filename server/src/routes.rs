@@ -489,8 +489,8 @@ impl PathRoutes {
 /// no bucket has such a name.
 pub fn is_reserved_path(path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or("");
-    let first = path.split('/').next().unwrap_or("");
-    path.is_empty() || matches!(first, reserved_paths::API | reserved_paths::INTERNAL)
+    let own = [reserved_paths::API, reserved_paths::INTERNAL];
+    path.is_empty() || own.iter().any(|first| reserved_paths::after_segments(path, first).is_some())
 }
 
 fn is_delivery(head: &Parts) -> bool {

@@ -43,9 +43,8 @@ impl ObjectPath {
     /// Parses a percent-encoded path `/{bucket}/presigned/{path}`; `None` for any other.
     pub fn from_presign_path(path: &str) -> Option<Result<Self, ApiError>> {
         let (bucket, rest) = path.strip_prefix('/')?.split_once('/')?;
-        let (first, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        let parse = || Self::from_parts(&decode(bucket)?, &decode(rest)?);
-        (first == reserved_paths::PRESIGNED).then(parse)
+        let rest = reserved_paths::after_segments(rest, reserved_paths::PRESIGNED)?;
+        Some(decode(bucket).and_then(|bucket| Self::from_parts(&bucket, &decode(rest)?)))
     }
 
     /// Parses a bucket name and a path in it, both decoded.

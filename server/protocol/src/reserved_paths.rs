@@ -53,9 +53,14 @@ pub const BUCKET_NAMES: &[&str] = &[
 /// Returns whether a path is restricted to the dashboard.
 pub fn is_dashboard_path(path: &str) -> bool {
     path.starts_with("/-/")
-        && DASHBOARD_ONLY_PATHS.iter().any(|own| {
-            path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+        && DASHBOARD_ONLY_PATHS.iter().any(|own| after_segments(path, own).is_some())
+}
+
+/// Returns what follows `start` and a `/` in a path, or an empty path if nothing does. `None` if the path does not
+/// start with these whole segments.
+pub fn after_segments<'a>(path: &'a str, start: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(start)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
 }
 
 /// Returns whether a bucket may not have this name. Compares the decoded name.
