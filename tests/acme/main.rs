@@ -13,7 +13,6 @@
 mod pebble;
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -21,15 +20,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tests::commands::{Ran, require_program, run, trug};
+use tests::free_address::free_port;
 use tests::secure::Authority;
 use tests::{Connection, DataFolder, OpenMetrics, Receiver, Scripted, ServerProcess};
 
 use self::pebble::Pebble;
-
-/// Returns a port without a listener.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// Builds the command of a server at a port, with certificates for these names.
 fn command(folder: &DataFolder, pebble: &Pebble, port: u16, names: &str) -> Command {

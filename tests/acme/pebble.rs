@@ -3,13 +3,14 @@
 //! Guarantees: it listens on the loopback address only, and does not outlive its value. Non-goals: requests to it.
 
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
+use tests::free_address::free_port;
 use tests::secure::{Authority, Holds};
 
 /// The authority.
@@ -29,8 +30,7 @@ impl Pebble {
         let at = |name: &str| folder.path().join(name);
         authority.pair(Holds::Now).write(&at("pebble.pem"), &at("pebble.key"));
         fs::write(at("ca.pem"), authority.pem()).unwrap();
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (listen, management) = (free(), free());
+        let (listen, management) = (free_port(), free_port());
         let child = spawn(&folder, listen, management, port, validity_seconds);
         Self { child, folder, listen, management, validity_seconds }.ready()
     }

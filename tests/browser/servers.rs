@@ -15,12 +15,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tests::free_address::free_address;
 use tests::{DataFolder, ServerProcess};
 
 use crate::{PASSWORD, past, write_archive};
 
-/// Ports below the ephemeral range, so that no connection takes one while its server is down.
-const PORTS: std::ops::Range<u16> = 21_000..31_000;
 /// End of the start-up output of a server with an empty folder.
 const FIRST_LINES_END: &str = " account password ";
 /// Length of the alternating pauses and work periods of a slow server.
@@ -36,7 +35,6 @@ struct Running {
     slow: Option<Slow>,
     server: ServerProcess,
     arguments: Vec<String>,
-    listen: String,
     data: DataFolder,
 }
 
@@ -147,13 +145,12 @@ fn start_with_past(all: &Mutex<Named>, asked: &Value) -> Value {
 
 /// Starts a server of the folder.
 fn serve(all: &Mutex<Named>, data: DataFolder, more: &[String]) -> Value {
-    let mut all = locked(all);
-    let listen = free_address(&all);
-    let arguments = [&["--listen".to_owned(), listen.clone()], more].concat();
+    let listen = free_address().to_string();
+    let arguments = [&["--listen".to_owned(), listen], more].concat();
     let server = serve_with(&data, &arguments);
     let base = format!("http://{}", server.address());
     let name = format!("server {}", server.id());
-    all.insert(name.clone(), Running { slow: None, server, arguments, listen, data });
+    locked(all).insert(name.clone(), Running { slow: None, server, arguments, data });
     json!({"name": name, "base": base})
 }
 
@@ -174,17 +171,6 @@ fn with(all: &Mutex<Named>, name: &str, work: impl FnOnce(&mut Running)) -> Valu
 
 fn unknown(name: &str) -> Value {
     json!({"error": format!("there is no {name}")})
-}
-
-/// Returns an address without a listener, which is not used by any of these, even stopped. Starting at a different port
-/// for each process makes collisions less likely.
-fn free_address(all: &Named) -> String {
-    let count = PORTS.end - PORTS.start;
-    let from = (std::process::id() % u32::from(count)) as u16;
-    let ports = (0..count).map(|step| PORTS.start + (from + step) % count);
-    let mut addresses = ports.map(|port| format!("127.0.0.1:{port}"));
-    let is_kept = |it: &str| all.values().any(|running| running.listen == it);
-    addresses.find(|it| !is_kept(it) && TcpListener::bind(it).is_ok()).expect("a port is free")
 }
 
 impl Running {

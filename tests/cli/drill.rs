@@ -1,11 +1,11 @@
 //! The disaster drill of `tools/OPERATING.md`, run as documented.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 
 use tests::DataFolder;
 use tests::commands::{run, trug_binary, without_settings};
+use tests::free_address::free_address;
 
 /// Listen address in the document.
 const PORT: &str = "127.0.0.1:8090";
@@ -24,8 +24,7 @@ fn disaster_drill_matches_the_runbook() {
     let page = fs::read_to_string(page).expect("it is there");
     let script = commands(&page, "\n## Disaster drill\n");
     assert!(script.matches("trug ").count() > 20 && script.contains(PORT), "{script}");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
-    let script = script.replace(PORT, &free.to_string());
+    let script = script.replace(PORT, &free_address().to_string());
     let folder = DataFolder::new();
     let binaries = trug_binary().parent().expect("it is in a folder").to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -2,13 +2,13 @@
 //! Caddyfile is checked by Caddy where it is installed.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use tests::commands::{Ran, done, require_program, run};
+use tests::free_address::free_port;
 use tests::{DataFolder, ServerProcess};
 
 use crate::deploy::deployed;
@@ -24,10 +24,6 @@ pub(crate) struct Nginx {
     child: Child,
     https: u16,
     http: u16,
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port()
 }
 
 /// Replaces the placeholders, as an operator does.

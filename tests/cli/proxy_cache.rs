@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tests::commands::require_program;
+use tests::free_address::free_port;
 use tests::{Connection, DataFolder, OpenMetrics, ServerProcess};
 
-use crate::proxy::{Nginx, free_port};
+use crate::proxy::Nginx;
 
 /// Slice size of the configuration.
 const SLICE_BYTES: usize = 4 << 20;

@@ -9,7 +9,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tests::Connection;
 use tests::commands::{done, require_program};
-use tests::moto::{free_address, wait_for_server};
+use tests::free_address::free_address;
+use tests::moto::wait_for_server;
 
 use crate::endpoint::connect_to;
 use crate::promises;

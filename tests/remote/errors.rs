@@ -121,7 +121,7 @@ fn wrong_clock_is_the_cause_of_skewed_requests() {
 
 #[test]
 fn unreachable_service_is_an_error_with_its_cause() {
-    let address = tests::moto::free_address();
+    let address = tests::free_address::free_address();
     let remote = connect_to("s3://pics", &format!("http://{address}"), KEYS);
     let failed = create(&remote).unwrap_err().to_string();
     assert!(failed.contains(&address.to_string()), "{failed}");

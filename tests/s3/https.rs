@@ -2,13 +2,14 @@
 //! (`STREAMING-UNSIGNED-PAYLOAD-TRAILER`): through nginx, which terminates TLS.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tests::commands::{done, require_program, run};
+use tests::free_address::free_port;
 
 use crate::place::{Place, aws, bytes, client};
 
@@ -22,7 +23,7 @@ struct Nginx {
 impl Nginx {
     fn start(folder: &Path, place: &Place) -> Self {
         fs::create_dir(folder).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         fs::write(&certificate, made.cert.pem()).unwrap();

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::commands::{done, missing};
-use crate::moto::{free_address, wait_for_server};
+use crate::free_address::free_address;
+use crate::moto::wait_for_server;
 
 /// A running cluster.
 pub struct Ceph {

@@ -9,6 +9,7 @@ pub mod connection;
 pub mod file_host;
 pub mod fixtures;
 pub mod form;
+pub mod free_address;
 pub mod guides;
 pub mod held_body;
 pub mod memory_s3;

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: no process outlives its value.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::commands::without_settings;
+use crate::free_address::free_address;
 use crate::pypi::from_pypi;
 
 /// A server of moto on a free port. It accepts any credentials.
@@ -23,13 +24,6 @@ pub struct Moto {
 pub fn moto_server() -> PathBuf {
     static MOTO: OnceLock<PathBuf> = OnceLock::new();
     MOTO.get_or_init(|| from_pypi("moto", "moto[server]==5.2.5", ["moto_server", "--help"])).clone()
-}
-
-/// Returns an address of this machine that is free.
-pub fn free_address() -> SocketAddr {
-    // The port is free again when the listener is dropped.
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("the port is known")
 }
 
 /// Waits until a server accepts connections.
