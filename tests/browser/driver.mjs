@@ -12,7 +12,7 @@ export const { base, key } = options;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Time-out for the appearance of something: a busy machine is slow, and no failure. */
-export const PATIENCE_MS = 45_000 * Number(options.slow ?? 1);
+export const PATIENCE_MS = 120_000 * Number(options.slow ?? 1);
 /** Length of the output for a page of a failed test: visible text, and the last of its messages and requests. */
 const TEXT_MAX = 3_000;
 const LINES_MAX = 15;
