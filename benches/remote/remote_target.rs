@@ -90,7 +90,7 @@ impl RemoteTarget {
         })
     }
 
-    /// Creates an empty remote store in memory, which takes no processor.
+    /// Creates an empty remote store in memory, without a server process.
     pub(crate) fn in_memory() -> Result<Self, String> {
         let folder = tempfile::tempdir_in(MEMORY).map_err(|error| format!("{MEMORY}: {error}"))?;
         Ok(Self {
