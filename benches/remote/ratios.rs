@@ -1,17 +1,23 @@
 //! Puts and GETs with replication, over those without.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use benches::rounds::{self, Sample};
 use benches::{folder, table};
+use engine::remote::RemoteStore;
 use engine::{Store, limits};
 
+use super::discarding_store::DiscardingStore;
 use super::remote_target::RemoteTarget;
 use super::store_load::{self, PutLoad};
 use super::{Amounts, Figures, Floor, LARGE, SHORT_INTERVAL_MS, SMALL, WRITERS};
 
-/// Measures the stores of a name with a remote store in memory, which has a floor, and with `target`.
+/// Description of the remote store whose ratios have a floor.
+const DISCARDING: &str = "discarding";
+
+/// Measures the stores of a name with a remote store that discards what it receives, and with `target`.
 pub(crate) fn measure(
     target: &RemoteTarget,
     parent: &Path,
@@ -19,16 +25,19 @@ pub(crate) fn measure(
     figures: &mut Figures,
     name: &str,
 ) -> Result<(), String> {
-    let memory = RemoteTarget::in_memory()?;
-    for (target, has_floor) in [(&memory, true), (target, false)] {
+    let discarding = (DiscardingStore::create(), DISCARDING, amounts.ratio_rounds);
+    let other = (target.connect(name)?, target.description(), amounts.rounds);
+    for (remote, description, rounds) in [discarding, other] {
         let folder = folder::make(parent).map_err(super::text)?;
         let (what, samples, floor) = match name {
-            "gets" => compare_gets(target, folder.path(), amounts)?,
-            "puts-4" => compare_puts(target, folder.path(), amounts, (name, SMALL, 12_000))?,
-            _ => compare_puts(target, folder.path(), amounts, (name, LARGE, 1_200))?,
+            "gets" => compare_gets(remote, folder.path(), amounts, rounds)?,
+            "puts-4" => {
+                compare_puts(remote, folder.path(), (rounds, SMALL, 12_000 / amounts.share))?
+            }
+            _ => compare_puts(remote, folder.path(), (rounds, LARGE, 1_200 / amounts.share))?,
         };
-        let label = format!("{what}, remote store: {}", target.description());
-        let floor = has_floor.then_some(Floor::AtLeast(floor));
+        let label = format!("{what}, remote store: {description}");
+        let floor = (description == DISCARDING).then_some(Floor::AtLeast(floor));
         figures.add_ratio(&label, [&samples[0], &samples[1]], floor);
     }
     Ok(())
@@ -38,18 +47,17 @@ pub(crate) fn measure(
 type Compared = (String, Vec<Vec<Sample>>, f64);
 
 fn compare_puts(
-    target: &RemoteTarget,
+    remote: Arc<dyn RemoteStore>,
     folder: &Path,
-    amounts: &Amounts,
-    (name, bytes, puts): (&str, usize, u64),
+    (rounds, bytes, puts): (usize, usize, u64),
 ) -> Result<Compared, String> {
-    let stores = open_both(target, name, folder, SHORT_INTERVAL_MS)?;
+    let stores = open_both(remote, folder, SHORT_INTERVAL_MS)?;
     let next = [AtomicU64::new(0), AtomicU64::new(0)];
-    let load = PutLoad { bytes, writers: WRITERS, puts: puts / amounts.share };
+    let load = PutLoad { bytes, writers: WRITERS, puts };
     for (store, next) in stores.iter().zip(&next) {
         store_load::put(store, PutLoad { puts: load.puts / 4, ..load }, next);
     }
-    let samples = in_turns(amounts.ratio_rounds, &stores[0], |turn| {
+    let samples = in_turns(rounds, &stores[0], |turn| {
         store_load::put(&stores[turn], load, &next[turn]).sample
     })?;
     super::close(stores)?;
@@ -59,17 +67,18 @@ fn compare_puts(
 
 /// GETs under the same puts.
 fn compare_gets(
-    target: &RemoteTarget,
+    remote: Arc<dyn RemoteStore>,
     folder: &Path,
     amounts: &Amounts,
+    rounds: usize,
 ) -> Result<Compared, String> {
-    let stores = open_both(target, "gets", folder, limits::SHIP_INTERVAL_MS)?;
+    let stores = open_both(remote, folder, limits::SHIP_INTERVAL_MS)?;
     let next = [AtomicU64::new(0), AtomicU64::new(0)];
     let load = PutLoad { bytes: SMALL, writers: WRITERS, puts: 8_000 / amounts.share };
     for (store, next) in stores.iter().zip(&next) {
         store_load::put(store, load, next);
     }
-    let samples = in_turns(amounts.ratio_rounds, &stores[0], |turn| {
+    let samples = in_turns(rounds, &stores[0], |turn| {
         let puts = (SMALL, 1_000);
         store_load::get_under_puts(&stores[turn], 2, amounts.sample, puts, &next[turn])
     })?;
@@ -79,13 +88,12 @@ fn compare_gets(
 
 /// Opens a store that is replicated, and one that is not.
 fn open_both(
-    target: &RemoteTarget,
-    name: &str,
+    remote: Arc<dyn RemoteStore>,
     folder: &Path,
     interval_ms: u64,
 ) -> Result<[Store; 2], String> {
     Ok([
-        super::open_local_ack(target, name, folder, interval_ms)?,
+        super::open_local_ack(remote, folder, interval_ms)?,
         store_load::open(&folder.join("plain"), None, limits::SEGMENT_BYTES_MAX)?,
     ])
 }

@@ -19,8 +19,6 @@ const URL: &str = "TRUG_BENCH_REMOTE_URL";
 const ENDPOINT: &str = "TRUG_BENCH_REMOTE_ENDPOINT";
 /// File with its credentials.
 const CREDENTIALS: &str = "TRUG_BENCH_REMOTE_CREDENTIALS_FILE";
-/// Folder of files in memory, of `shm_overview(7)`.
-const MEMORY: &str = "/dev/shm";
 const BUCKET: &str = "bench";
 /// Number of objects per page while they are removed.
 const PAGE: usize = 1_000;
@@ -33,8 +31,6 @@ pub(crate) struct RemoteTarget {
     runtime: Runtime,
     /// Ended with this value, with the file of its credentials.
     ceph: Option<(Ceph, TempDir)>,
-    /// Removed with this value.
-    memory: Option<TempDir>,
 }
 
 impl RemoteTarget {
@@ -73,7 +69,6 @@ impl RemoteTarget {
             credentials_file: Some(file),
             runtime: runtime()?,
             ceph: Some((cluster, folder)),
-            memory: None,
         })
     }
 
@@ -86,20 +81,6 @@ impl RemoteTarget {
             credentials_file: std::env::var_os(CREDENTIALS).map(PathBuf::from),
             runtime: runtime()?,
             ceph: None,
-            memory: None,
-        })
-    }
-
-    /// Creates an empty remote store in memory, without a server process.
-    pub(crate) fn in_memory() -> Result<Self, String> {
-        let folder = tempfile::tempdir_in(MEMORY).map_err(|error| format!("{MEMORY}: {error}"))?;
-        Ok(Self {
-            url: format!("file://{}", folder.path().display()),
-            endpoint: None,
-            credentials_file: None,
-            runtime: runtime()?,
-            ceph: None,
-            memory: Some(folder),
         })
     }
 
@@ -114,11 +95,7 @@ impl RemoteTarget {
 
     /// Returns a description for the tables.
     pub(crate) fn description(&self) -> &str {
-        match (&self.ceph, &self.memory) {
-            (Some(_), _) => "Ceph on this machine",
-            (None, Some(_)) => "memory",
-            (None, None) => &self.url,
-        }
+        if self.ceph.is_some() { "Ceph on this machine" } else { &self.url }
     }
 
     /// Returns an empty remote store of this name.

@@ -107,6 +107,13 @@ pub trait DiskFile: Send + Sync {
     /// Fills `buffer` with the bytes from `offset`. `UnexpectedEof` if the file is too short.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
+    /// Replaces the contents of `buffer` with the `length` bytes from `offset`, like [`DiskFile::read_at`]. After an
+    /// error the contents are unspecified.
+    fn read_to_vec(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+        buffer.resize(length, 0);
+        self.read_at(offset, buffer)
+    }
+
     /// Reads like [`DiskFile::read_at`], but returns false instead of waiting for the disk. An implementation may
     /// always return false.
     fn read_at_if_resident(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {

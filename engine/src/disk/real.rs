@@ -21,6 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation, SeekFrom, fadvise};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -194,6 +195,25 @@ impl DiskFile for RealFile {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
+    }
+
+    fn read_to_vec(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+        if buffer.capacity() >= length {
+            buffer.resize(length, 0);
+            return self.read_at(offset, buffer);
+        }
+        // Read into uninitialized memory, because zeroing it costs half as much as the read.
+        *buffer = Vec::with_capacity(length);
+        while buffer.len() < length {
+            let at = offset + buffer.len() as u64;
+            match rustix::io::pread(&*self.file, spare_capacity(buffer), at) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        buffer.truncate(length);
+        Ok(())
     }
 
     fn read_at_if_resident(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {

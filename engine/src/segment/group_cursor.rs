@@ -190,8 +190,7 @@ impl GroupCursor {
         if self.offset + GROUP_HEADER_BYTES as u64 > self.end {
             return Ok(GroupStep::Broken(Malformed::Short));
         }
-        let mut head = [0; GROUP_HEADER_BYTES];
-        self.read_sequentially(self.offset, &mut head)?;
+        let head = self.read_group_header(self.offset)?;
         let (header, header_checksum) = match GroupHeader::decode(&head, place) {
             Ok(decoded) => decoded,
             Err(reason) => return Ok(GroupStep::Broken(reason)),
@@ -208,10 +207,7 @@ impl GroupCursor {
         }
         let start = self.offset;
         let bytes = if self.with_bodies {
-            let mut bytes = std::mem::take(&mut self.spare);
-            bytes.resize(header.group_bytes as usize, 0);
-            self.read_sequentially(start, &mut bytes)?;
-            bytes
+            self.read_group(start, header.group_bytes as usize)?
         } else {
             read_heads(&header, place, |at, piece| self.read(start + at as u64, piece))?
         };
@@ -328,29 +324,52 @@ impl GroupCursor {
         Ok(None)
     }
 
-    /// Reads at or after the position, through the read-ahead buffer.
-    fn read_sequentially(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        if buffer.len() <= AHEAD_BYTES
-            && let Some(ahead) = &mut self.ahead
-        {
-            if ahead.get(offset, buffer.len()).is_none() {
-                ahead.read_on(self.file.as_ref(), offset, self.end);
+    /// Reads a header at or after the position, through the read-ahead buffer.
+    fn read_group_header(&mut self, offset: u64) -> Result<[u8; GROUP_HEADER_BYTES]> {
+        let mut head = [0; GROUP_HEADER_BYTES];
+        match self.read_ahead(offset, GROUP_HEADER_BYTES) {
+            Some(bytes) => head.copy_from_slice(bytes),
+            None => self.read(offset, &mut head)?,
+        }
+        Ok(head)
+    }
+
+    /// Reads a group at or after the position, through the read-ahead buffer.
+    fn read_group(&mut self, offset: u64, length: usize) -> Result<Vec<u8>> {
+        let mut group = std::mem::take(&mut self.spare);
+        match self.read_ahead(offset, length) {
+            Some(bytes) => {
+                group.clear();
+                group.extend_from_slice(bytes);
             }
-            if let Some(bytes) = ahead.get(offset, buffer.len()) {
-                buffer.copy_from_slice(bytes);
-                return Ok(());
+            None => {
+                let read = self.file.read_to_vec(offset, length, &mut group);
+                read.map_err(|source| self.read_error(offset, source))?;
             }
         }
-        self.read(offset, buffer)
+        Ok(group)
+    }
+
+    /// Returns bytes of the read-ahead buffer, which is filled from `offset` if needed.
+    fn read_ahead(&mut self, offset: u64, length: usize) -> Option<&[u8]> {
+        let ahead = self.ahead.as_mut().filter(|_| length <= AHEAD_BYTES)?;
+        if ahead.get(offset, length).is_none() {
+            ahead.read_on(self.file.as_ref(), offset, self.end);
+        }
+        ahead.get(offset, length)
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.file.read_at(offset, buffer).map_err(|source| match source.kind() {
+        self.file.read_at(offset, buffer).map_err(|source| self.read_error(offset, source))
+    }
+
+    fn read_error(&self, offset: u64, source: io::Error) -> Error {
+        match source.kind() {
             io::ErrorKind::UnexpectedEof => {
                 Error::corrupt(self.path.clone(), offset, Malformed::Short)
             }
             _ => Error::io(format!("reading {}", self.path), source),
-        })
+        }
     }
 }
 
