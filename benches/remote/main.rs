@@ -12,10 +12,10 @@
 //!
 //! The remote store is a Ceph radosgw that the benchmark starts, or the one of `TRUG_BENCH_REMOTE_URL`. On the same
 //! machine it takes processors and disk from the store that is measured; CPU per operation is that of this process
-//! alone. The floors of the ratios therefore apply to a remote store that discards what it receives: it costs one copy of
-//! each byte, like sending to another machine. The rows with Ceph show both on the same processors. Puts are
-//! shipped at intervals of 0.1 s instead of 1 s in the ratios of puts, so that shipping is under way in every sample,
-//! and a round is over when everything is shipped. Memory is that of child processes.
+//! alone. The floors of the ratios therefore apply to a remote store that discards what it receives: it costs one copy
+//! of each byte, like sending to another machine. The rows with Ceph show both on the same processors. Puts are shipped
+//! at intervals of 0.1 s instead of 1 s in the ratios of puts, so that shipping is under way in every sample, and a
+//! round is over when everything is shipped. Memory is that of child processes.
 //!
 //! `--only WORD` measures the stores whose names contain a word: `puts`, `gets`, `lag`, `ack`, `paced`, `cold`,
 //! `on-demand`, `memory`.

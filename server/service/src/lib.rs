@@ -24,6 +24,7 @@ pub mod config;
 pub mod cors;
 pub mod crew;
 pub mod delivery;
+pub mod delivery_activity;
 pub mod finish_response;
 pub mod header_cache;
 pub mod job_services;

@@ -145,7 +145,7 @@ pub const SECRET_FILE_BYTES_MAX: u64 = 4 * KIB;
 pub const IMAGE_JOBS_QUEUED_MAX: usize = 256;
 /// Maximum waiting time of an image job.
 pub const IMAGE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Expected milliseconds of an image job from which it leaves one thread to shorter jobs.
+/// Expected milliseconds up to which an image job is short, and never waits behind longer ones.
 pub const IMAGE_LONG_JOB_MS: u64 = 100;
 /// Maximum restarts of an image job that was cancelled just when a request joined it.
 pub const IMAGE_JOBS_RETRIED_MAX: usize = 4;

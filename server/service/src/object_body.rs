@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 use usage::task::blocking;
 
 use crate::crew::{Priority, ThreadPool};
+use crate::delivery_activity::DeliveryActivity;
 
 /// Opens the body of an object.
 pub async fn open_body(store: &Store, object: &Object) -> engine::Result<engine::Body> {
@@ -125,17 +126,18 @@ pub fn body_from_memory(whole: &Bytes, pieces: Vec<BodyPart>) -> Body {
 pub struct DiskReadPool {
     disk: Arc<ThreadPool>,
     remote: Arc<OnceLock<ThreadPool>>,
+    deliveries: Arc<DeliveryActivity>,
 }
 
 impl DiskReadPool {
-    /// Starts the threads.
+    /// Starts the threads. Reads, and pieces of long bodies, are recorded in `deliveries`.
     ///
     /// # Errors
     ///
     /// The error of starting a thread.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(deliveries: Arc<DeliveryActivity>) -> io::Result<Self> {
         let disk = ThreadPool::start("trug-read", DISK_READ_THREADS, 0, Priority::Nice)?;
-        Ok(Self { disk: Arc::new(disk), remote: Arc::default() })
+        Ok(Self { disk: Arc::new(disk), remote: Arc::default(), deliveries })
     }
 
     /// Queues a read of the disk, or of the remote store, for the next free thread.
@@ -144,6 +146,7 @@ impl DiskReadPool {
         is_remote: bool,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> oneshot::Receiver<thread::Result<T>> {
+        self.deliveries.record();
         let pool = if is_remote { self.remote_pool() } else { &self.disk };
         pool.submit(read)
     }
@@ -285,6 +288,7 @@ impl http_body::Body for ObjectBody {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        self.disk_reads.deliveries.record();
         let Some(read) = ready!(self.poll_next(context)) else { return Poll::Ready(None) };
         self.turn_bytes += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
         if let Err(error) = &read {

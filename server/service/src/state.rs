@@ -23,6 +23,7 @@ use usage::store_stats_cache::StoreStatsCache;
 
 use crate::config::Config;
 use crate::crew::cpu_count;
+use crate::delivery_activity::DeliveryActivity;
 use crate::header_cache::ResponseHeaderCache;
 use crate::limits::IMAGE_MEMORY_DIVISOR;
 use crate::object_body::DiskReadPool;
@@ -71,6 +72,8 @@ pub struct Inner {
     pub searches: SearchPool,
     /// Thread pool that reads response bodies from the disk.
     pub disk_reads: DiskReadPool,
+    /// Deliveries that image processing makes room for.
+    pub deliveries: Arc<DeliveryActivity>,
     /// Image variants: render pool and variant cache.
     pub variants: Variants,
     /// Response-header cache.
@@ -140,8 +143,14 @@ impl AppState {
         );
         let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
         let cached_bytes_max = config.variants_bytes_max;
-        let variants =
-            Variants::start(store.clone(), clock.clone(), cached_bytes_max, memory_bytes);
+        let deliveries = Arc::new(DeliveryActivity::start(clock.clone()));
+        let variants = Variants::start(
+            store.clone(),
+            clock.clone(),
+            cached_bytes_max,
+            memory_bytes,
+            Arc::clone(&deliveries),
+        );
         let variants = variants.map_err(CatalogError::InvalidRequest)?;
         let no_thread = |for_what: &'static str| {
             move |why: io::Error| {
@@ -155,7 +164,7 @@ impl AppState {
         let name_search = NameSearch::start(store.clone(), search_options);
         let name_search = name_search.map_err(no_thread("load names"))?;
         let searches = SearchPool::start().map_err(no_thread("search"))?;
-        let disk_reads = DiskReadPool::start().map_err(no_thread("read"))?;
+        let disk_reads = DiskReadPool::start(Arc::clone(&deliveries)).map_err(no_thread("read"))?;
         let request_ids = RequestIds::new(rng.next_u64());
         let session_cookie = SecretCookie::session(&public_url);
         let device_cookie = SecretCookie::device(&public_url);
@@ -175,6 +184,7 @@ impl AppState {
             name_search,
             searches,
             disk_reads,
+            deliveries,
             variants,
             header_cache: ResponseHeaderCache::default(),
             stats_cache: StoreStatsCache::default(),

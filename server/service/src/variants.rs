@@ -48,6 +48,7 @@ pub use self::render_pool::{RenderCost, RenderFailure, RenderPoolStats};
 use self::single_flight::SingleFlight;
 pub use self::thumbnail::render_thumbnail;
 use crate::crew::cpu_count;
+use crate::delivery_activity::DeliveryActivity;
 use crate::limits::{IMAGE_HEADER_CACHE_ENTRIES, IMAGE_QUEUE_TIMEOUT, VARIANTS_SWEEP_INTERVAL};
 
 /// Variants of all files. Cheap to clone.
@@ -146,15 +147,17 @@ impl From<VariantError> for ApiError {
 
 impl Variants {
     /// Starts the threads. `cached_bytes_max` limits the variant cache, `memory_bytes` the memory of all concurrent
-    /// work.
+    /// work. While `deliveries` are idle, the work uses all processors.
     pub fn start(
         store: Store,
         clock: Arc<dyn Clock>,
         cached_bytes_max: u64,
         memory_bytes: u64,
+        deliveries: Arc<DeliveryActivity>,
     ) -> Result<Self, String> {
-        let render_pool = RenderPool::start(cpu_count(), memory_bytes, IMAGE_QUEUE_TIMEOUT)
-            .map_err(|error| format!("cannot start threads for images: {error}"))?;
+        let started = RenderPool::start(cpu_count(), memory_bytes, IMAGE_QUEUE_TIMEOUT, deliveries);
+        let render_pool =
+            started.map_err(|error| format!("cannot start threads for images: {error}"))?;
         let cache = VariantCache::new(store.clone(), cached_bytes_max)
             .map_err(|error| error.to_string())?;
         Ok(Self(Arc::new(Inner {

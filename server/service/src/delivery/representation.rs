@@ -69,6 +69,7 @@ impl<'a> Representation<'a> {
     ) -> Result<Self, Retry> {
         let as_stored = || Self::as_stored(object);
         if query.is_empty() || !may_be_raster_image(object.content_type()) {
+            app.deliveries.record();
             return match may_be_compressed(bucket, object) {
                 true => Box::pin(Self::select_coding(app, request, bucket, object)).await,
                 false => Ok(as_stored()),
@@ -76,6 +77,7 @@ impl<'a> Representation<'a> {
         }
         let wish = transform_params(query, &request.headers)?;
         if wish.is_identity() {
+            app.deliveries.record();
             return Ok(as_stored());
         }
         let negotiated = matches!(wish.format, OutputFormat::Auto { .. }).then_some("accept");
@@ -277,7 +279,10 @@ async fn lookup_or_render(
     wish: &TransformOptions,
 ) -> Result<VariantSource, Retry> {
     match app.variants.lookup(object, wish).await? {
-        VariantLookup::Found(source) => Ok(source),
+        VariantLookup::Found(source) => {
+            app.deliveries.record();
+            Ok(source)
+        }
         VariantLookup::Miss(missing) => {
             pay(app, request, object, &missing)?;
             Ok(app.variants.render(missing, &bucket.traffic).await?)

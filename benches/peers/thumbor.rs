@@ -1,0 +1,61 @@
+//! The peer thumbor: Pillow under Python, from PyPI, a process for each processor.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use benches::server::ServerKind;
+use tests::pypi::from_pypi;
+
+const PACKAGE: &str = "thumbor==7.8.0";
+
+/// Serves variants of the files of a folder.
+pub(crate) struct Thumbor {
+    program: PathBuf,
+    files: PathBuf,
+}
+
+impl Thumbor {
+    /// Installs the program beside the build when it is missing.
+    pub(crate) fn of(files: PathBuf) -> Self {
+        Self { program: from_pypi("thumbor", PACKAGE, ["thumbor", "--version"]), files }
+    }
+}
+
+/// Returns the path of the WebP variant of a file.
+pub(crate) fn webp(name: &str) -> String {
+    format!("/unsafe/400x0/filters:format(webp):quality(80)/{name}")
+}
+
+impl ServerKind for Thumbor {
+    fn label(&self) -> &'static str {
+        "thumbor 7.8.0"
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("/unsafe/{name}")
+    }
+
+    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+        let config = folder.join("thumbor.conf");
+        let text = format!(
+            "LOADER = 'thumbor.loaders.file_loader'\n\
+             FILE_LOADER_ROOT_PATH = '{}'\n\
+             STORAGE = 'thumbor.storages.no_storage'\n\
+             ALLOW_UNSAFE_URL = True\n",
+            self.files.display()
+        );
+        fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
+        let processes = thread::available_parallelism().map_or(1, usize::from);
+        Command::new(&self.program)
+            .args(["--ip", &address.ip().to_string(), "--port", &address.port().to_string()])
+            .args(["--processes", &processes.to_string(), "--log-level", "error", "--conf"])
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("starting {}: {error}", self.program.display()))
+    }
+}
