@@ -13,7 +13,7 @@ pub(crate) struct Ipx {
 }
 
 impl Ipx {
-    /// Installs the program, as the lock file has it, when it is missing.
+    /// Installs the program, as the lock file has it, if it is missing.
     pub(crate) fn of(files: PathBuf) -> Result<Self, String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
         let program = folder.join("node_modules/.bin/ipx");

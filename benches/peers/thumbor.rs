@@ -18,7 +18,7 @@ pub(crate) struct Thumbor {
 }
 
 impl Thumbor {
-    /// Installs the program beside the build when it is missing.
+    /// Installs the program beside the build if it is missing.
     pub(crate) fn of(files: PathBuf) -> Self {
         Self { program: from_pypi("thumbor", PACKAGE, ["thumbor", "--version"]), files }
     }
