@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,16 +61,20 @@ fn files_are_served_from_the_remote_store_on_demand() {
         .expect("it answers");
     assert_eq!(part.status, 206);
     assert!(part.body == content[1_000_000..1_000_100]);
-    // The remote store is away: what is on this machine is served, and other files get an error that ends with it.
+    // The segments in the remote store cannot be read: what is on this machine is served, and other files get an error
+    // until they can be read again.
     server.stop();
+    let (segments, away) = (remote.path().join("seg"), remote.path().with_extension("away"));
+    fs::rename(&segments, &away).expect("it is renamed");
+    symlink("/dev/null", &segments).expect("it is linked");
     let server = folder.serve_with(&words);
-    let away = remote.path().with_extension("away");
-    fs::rename(remote.path(), &away).expect("it is renamed");
     let mut connection = server.connect();
     let rejected = connection.get("/photos/big.bin").expect("it answers");
     assert_eq!((rejected.status, &rejected.json()["code"]), (503, &"remote_unavailable".into()));
     assert_eq!(connection.get("/photos/small.txt").expect("it answers").body, b"small");
-    fs::rename(&away, remote.path()).expect("it is renamed");
+    let link = remote.path().join("seg.new");
+    symlink(&away, &link).expect("it is linked");
+    fs::rename(&link, &segments).expect("it is renamed");
     assert!(connection.get("/photos/big.bin").expect("it answers").body == content);
     server.stop();
 }

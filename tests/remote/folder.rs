@@ -59,3 +59,42 @@ fn missing_folder_is_an_error_and_is_not_created() {
     assert!(refused.unwrap().to_string().contains("the folder must exist"));
     assert!(!missing.exists());
 }
+
+#[test]
+fn moved_folder_is_used_and_its_path_is_not_created() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, moved) = (parent.path().join("remote"), parent.path().join("moved"));
+    fs::create_dir(&path).unwrap();
+    let remote = connect_folder(&path);
+    fs::rename(&path, &moved).unwrap();
+    assert_eq!(remote.create("log/1", &["one".into()]).unwrap(), Created::New);
+    assert_eq!(remote.list("", None, 9).unwrap()[0].name, "log/1");
+    assert!(moved.join("log/1").exists() && !path.exists());
+    fs::write(moved.join("seg"), "a file").unwrap();
+    let error = remote.create("seg/1", &["one".into()]).unwrap_err().to_string();
+    assert!(error.contains(path.join("seg").to_str().unwrap()), "{error}");
+    // Another folder at the path, as after an unmount, gets nothing.
+    fs::create_dir(&path).unwrap();
+    assert_eq!(remote.create("log/2", &["two".into()]).unwrap(), Created::New);
+    assert!(fs::read_dir(&path).unwrap().next().is_none());
+}
+
+#[test]
+fn removed_folder_is_an_error_of_every_call() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("remote");
+    fs::create_dir(&path).unwrap();
+    let remote = connect_folder(&path);
+    fs::remove_dir(&path).unwrap();
+    let errors = [
+        remote.create("log/1", &["one".into()]).unwrap_err(),
+        remote.upload("seg/1", 0, &mut |_, _| Ok(())).unwrap_err(),
+        remote.read("log/1", Part::Whole).err().unwrap(),
+        remote.list("log/", None, 9).err().unwrap(),
+        remote.remove("log/1").unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().ends_with("/remote was removed"), "{error}");
+    }
+    assert!(!path.exists());
+}

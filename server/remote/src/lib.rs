@@ -5,6 +5,7 @@
 //! object_calls    the engine's interface, over `object_store`
 //! providers       clients of the kinds of stores
 //! http_client     HTTP client of `object_store`
+//! open_folder     folder of a remote store, opened once
 //! location        URL, endpoint, region and credentials
 //! limits          sizes, time-outs and retries
 //! ```
@@ -17,6 +18,7 @@ mod http_client;
 pub mod limits;
 mod location;
 mod object_calls;
+mod open_folder;
 mod providers;
 
 use std::fmt;
@@ -43,7 +45,7 @@ pub fn connect(
     runtime: Handle,
 ) -> Result<Arc<dyn RemoteStore>, ConnectError> {
     let clients = providers::clients(location, roots)?;
-    Ok(Arc::new(ObjectCalls::new(clients, location.prefix(), runtime)))
+    Ok(Arc::new(ObjectCalls::new(clients, runtime)))
 }
 
 impl fmt::Display for ConnectError {

@@ -1,6 +1,6 @@
 //! The engine's interface of a remote store, over `object_store`.
 //!
-//! A missing bucket is an error of every call, never a missing object.
+//! A missing bucket or removed folder is an error of every call, never a missing object.
 
 use std::io;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::limits;
+use crate::open_folder::OpenFolder;
 use crate::providers::Clients;
 
 /// Remote store over `object_store`.
 pub(crate) struct ObjectCalls {
     clients: Clients,
-    prefix: String,
     runtime: Handle,
 }
 
@@ -34,9 +34,8 @@ const NO_BUCKET_CODES: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
 const CLOCK_TEXTS: [&str; 2] = ["RequestTimeTooSkewed", "Request date header too old"];
 
 impl ObjectCalls {
-    /// Creates the calls for names below a prefix, which is empty or ends with `/`.
-    pub(crate) fn new(clients: Clients, prefix: &str, runtime: Handle) -> Self {
-        Self { clients, prefix: prefix.to_owned(), runtime }
+    pub(crate) fn new(clients: Clients, runtime: Handle) -> Self {
+        Self { clients, runtime }
     }
 
     /// Waits for a call.
@@ -47,10 +46,13 @@ impl ObjectCalls {
     ) -> io::Result<object_store::Result<T>> {
         match self.runtime.block_on(async { timeout(limit, call).await }) {
             Ok(Err(error)) if is_missing_bucket(&error) => {
-                let why = format!("the bucket does not exist: {}", described(&error));
+                let why = format!("the bucket does not exist: {}", self.described(&error));
                 Err(io::Error::new(io::ErrorKind::NotFound, why))
             }
-            Ok(result) => Ok(result),
+            Ok(result) => {
+                self.clients.folder.as_ref().map_or(Ok(()), OpenFolder::check_exists)?;
+                Ok(result)
+            }
             Err(_) => {
                 let why = format!("no response of the remote store within {} s", limit.as_secs());
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
@@ -64,11 +66,11 @@ impl ObjectCalls {
         limit: Duration,
         call: impl Future<Output = object_store::Result<T>>,
     ) -> io::Result<T> {
-        self.wait(limit, call)?.map_err(|error| failure(&error))
+        self.wait(limit, call)?.map_err(|error| self.failure(&error))
     }
 
     fn path(&self, name: &str) -> io::Result<Path> {
-        Path::parse(format!("{}{name}", self.prefix))
+        Path::parse(format!("{}{name}", self.clients.prefix))
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
 
@@ -135,9 +137,39 @@ impl ObjectCalls {
     fn remote_object(&self, object: &ObjectMeta) -> RemoteObject {
         let name = object.location.as_ref();
         RemoteObject {
-            name: name.strip_prefix(&self.prefix).unwrap_or(name).to_owned(),
+            name: name.strip_prefix(&self.clients.prefix).unwrap_or(name).to_owned(),
             bytes: object.size,
             modified_ms: u64::try_from(object.last_modified.timestamp_millis()).unwrap_or(0),
+        }
+    }
+
+    fn failure(&self, error: &Error) -> io::Error {
+        let kind = match error {
+            Error::NotFound { .. } => io::ErrorKind::NotFound,
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+                io::ErrorKind::PermissionDenied
+            }
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, self.described(error))
+    }
+
+    /// Describes an error in one short line.
+    fn described(&self, error: &Error) -> String {
+        let mut text: String =
+            error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some(folder) = &self.clients.folder {
+            text = folder.with_path(&text);
+        }
+        if text.len() > limits::ERROR_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(limits::ERROR_BYTES_MAX));
+            text.push_str("...");
+        }
+        match CLOCK_TEXTS.iter().any(|cause| text.contains(cause)) {
+            true => {
+                format!("the clock of this machine differs from that of the remote store: {text}")
+            }
+            false => text,
         }
     }
 }
@@ -152,7 +184,7 @@ impl RemoteStore for ObjectCalls {
             Ok(_) => Ok(Created::New),
             // Includes 409 ConditionalRequestConflict of S3: another creation is under way, and may yet fail.
             Err(Error::AlreadyExists { .. }) => Ok(Created::Exists),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(self.failure(&error)),
         }
     }
 
@@ -177,7 +209,7 @@ impl RemoteStore for ObjectCalls {
         match self.wait(limits::TRANSFER_TIMEOUT, read_part(store, &path, part))? {
             Ok(read) => Ok(Some(read)),
             Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(self.failure(&error)),
         }
     }
 
@@ -187,8 +219,8 @@ impl RemoteStore for ObjectCalls {
         after: Option<&str>,
         limit: usize,
     ) -> io::Result<Vec<RemoteObject>> {
-        let whole_prefix = format!("{}{prefix}", self.prefix);
-        let after = after.map(|after| format!("{}{after}", self.prefix));
+        let whole_prefix = format!("{}{prefix}", self.clients.prefix);
+        let after = after.map(|after| format!("{}{after}", self.clients.prefix));
         let listed = self.listed(&whole_prefix, after.as_deref(), limit);
         // Each page has its own time-out.
         let found = self.done(Duration::MAX, listed)?;
@@ -199,7 +231,7 @@ impl RemoteStore for ObjectCalls {
         let path = self.path(name)?;
         match self.wait(limits::REQUEST_TIMEOUT, self.clients.retrying.delete(&path))? {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(self.failure(&error)),
         }
     }
 }
@@ -317,6 +349,13 @@ async fn next_within<T>(
     }
 }
 
+fn is_missing_bucket(error: &Error) -> bool {
+    matches!(error, Error::NotFound { .. } | Error::Generic { .. }) && {
+        let text = error.to_string();
+        NO_BUCKET_CODES.iter().any(|code| text.contains(code))
+    }
+}
+
 /// Rejects a listing that is not in the byte order of names: pages of it would miss objects.
 fn check_order(last: Option<&ObjectMeta>, next: &ObjectMeta) -> object_store::Result<()> {
     match last {
@@ -325,37 +364,5 @@ fn check_order(last: Option<&ObjectMeta>, next: &ObjectMeta) -> object_store::Re
             source: "listings are not in the byte order of names, which trug requires".into(),
         }),
         _ => Ok(()),
-    }
-}
-
-fn is_missing_bucket(error: &Error) -> bool {
-    matches!(error, Error::NotFound { .. } | Error::Generic { .. }) && {
-        let text = error.to_string();
-        NO_BUCKET_CODES.iter().any(|code| text.contains(code))
-    }
-}
-
-fn failure(error: &Error) -> io::Error {
-    let kind = match error {
-        Error::NotFound { .. } => io::ErrorKind::NotFound,
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            io::ErrorKind::PermissionDenied
-        }
-        _ => io::ErrorKind::Other,
-    };
-    io::Error::new(kind, described(error))
-}
-
-/// Describes an error in one short line.
-fn described(error: &Error) -> String {
-    let mut text: String =
-        error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.len() > limits::ERROR_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(limits::ERROR_BYTES_MAX));
-        text.push_str("...");
-    }
-    match CLOCK_TEXTS.iter().any(|cause| text.contains(cause)) {
-        true => format!("the clock of this machine differs from that of the remote store: {text}"),
-        false => text,
     }
 }

@@ -13,6 +13,7 @@ use outbound::trust_anchors::TrustAnchors;
 
 use crate::http_client::StoreHttpClient;
 use crate::location::{Credentials, Kind, RemoteLocation};
+use crate::open_folder::OpenFolder;
 use crate::{ConnectError, limits};
 
 /// Clients of one remote store.
@@ -23,6 +24,10 @@ pub(crate) struct Clients {
     pub(crate) once: Arc<dyn ObjectStore>,
     /// Whether listings are in the byte order of names.
     pub(crate) lists_in_order: bool,
+    /// Prefix of the names of all objects, which is empty or ends with `/`.
+    pub(crate) prefix: String,
+    /// Folder whose prefix it is, if the store is a folder.
+    pub(crate) folder: Option<OpenFolder>,
 }
 
 /// Creates the clients of a location.
@@ -40,7 +45,8 @@ pub(crate) fn clients(
         Kind::Azure => azure(location, &http),
         Kind::S3 | Kind::Folder => s3(location, &http),
     };
-    built.map_err(|error| refused(location, &error))
+    let clients = built.map_err(|error| refused(location, &error))?;
+    Ok(Clients { prefix: location.prefix().to_owned(), ..clients })
 }
 
 fn refused(location: &RemoteLocation, error: &dyn Display) -> ConnectError {
@@ -50,17 +56,20 @@ fn refused(location: &RemoteLocation, error: &dyn Display) -> ConnectError {
 /// Returns the clients of a folder. Files are written under temporary names, synced, and linked (creations) or renamed
 /// (uploads), and the folder is synced. Empty folders are removed, so that a name may later be that of a file.
 fn folder(location: &RemoteLocation) -> Result<Clients, ConnectError> {
-    let files = LocalFileSystem::new_with_prefix(location.folder());
-    let files = files.map_err(|error| {
+    let folder = OpenFolder::open(location.folder()).map_err(|error| {
         let why = "the folder must exist, so that an unmounted disk is not mistaken for it";
         ConnectError(format!("{location}: {why}: {error}"))
     })?;
-    let files: Arc<dyn ObjectStore> = Arc::new(files.with_fsync(true).with_automatic_cleanup(true));
-    Ok(Clients { retrying: files.clone(), once: files, lists_in_order: false })
+    let files = LocalFileSystem::new().with_fsync(true).with_automatic_cleanup(true);
+    let files: Arc<dyn ObjectStore> = Arc::new(files);
+    let (prefix, folder) = (folder.prefix(), Some(folder));
+    Ok(Clients { retrying: files.clone(), once: files, lists_in_order: false, prefix, folder })
 }
 
 fn in_order<T: ObjectStore>(retrying: T, once: T) -> Clients {
-    Clients { retrying: Arc::new(retrying), once: Arc::new(once), lists_in_order: true }
+    let (prefix, folder) = (String::new(), None);
+    let (retrying, once) = (Arc::new(retrying), Arc::new(once));
+    Clients { retrying, once, lists_in_order: true, prefix, folder }
 }
 
 fn retries() -> RetryConfig {
