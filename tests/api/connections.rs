@@ -28,6 +28,7 @@ fn options() -> ConnectionOptions {
     let waits = Timeouts {
         head: SHORT,
         idle: IDLE,
+        buffers: SHORT,
         answer: SHORT,
         presence: SHORT / 10,
         linger: Duration::from_secs(2),

@@ -4,7 +4,8 @@
 //! the body of the one before.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::error::ErrorFormat;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,6 +33,9 @@ use crate::timeout_io::{ExchangeState, TimeoutIo, Timeouts};
 
 /// Drain time of a connection without a request so far, whose first request may be on its way.
 const FRESH_WAIT: Duration = Duration::from_millis(500);
+
+/// Socket of a connection, as hyper takes it.
+type Io<I> = TokioIo<TimeoutIo<I>>;
 
 /// Serves one HTTP/1 connection.
 pub(crate) async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Timeouts, mut ends: Ends)
@@ -79,33 +83,62 @@ where
         .max_buf_size(limits::CONNECTION_READ_BYTES_MAX)
         // A client that sends nothing more may still read; `TimeoutIo` detects whether it does.
         .half_close(true);
-    let mut connection = pin!(builder.serve_connection(io, service_fn(answer)));
-
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = ends.ended() => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            let is_stopping = *ends.stop.borrow() != Shutdown::Running;
-            if !is_stopping && !exchange.is_answering() {
-                // The connection was evicted.
-                return;
-            }
-            let is_awaited = is_stopping && exchange.is_unused();
-            let fresh = if is_awaited { FRESH_WAIT } else { Duration::ZERO };
-            match tokio::time::timeout(fresh, connection.as_mut()).await {
-                Ok(ended) => ended,
-                Err(_) => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            }
-        }
-    };
-    if let Err(error) = ended {
+    let connection = builder.serve_connection(io, service_fn(answer));
+    if let Err(error) = drive(&builder, connection, &exchange, &mut ends).await {
         tracing::debug!(%error, ?peer, "connection ended");
+    }
+}
+
+/// Drives a connection to its end. Recreates its HTTP state, with new buffers, each time that it is idle after a large
+/// request.
+async fn drive<I, S, B>(
+    builder: &http1::Builder,
+    mut connection: http1::Connection<Io<I>, S>,
+    exchange: &ExchangeState,
+    ends: &mut Ends,
+) -> hyper::Result<()>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    loop {
+        let served = future::poll_fn(|cx| {
+            let polled = Pin::new(&mut connection).poll(cx);
+            if polled.is_pending() && exchange.is_recreating() {
+                // Ends it without a byte, since it is idle, and the socket stays open.
+                Pin::new(&mut connection).graceful_shutdown();
+                return Pin::new(&mut connection).poll(cx);
+            }
+            polled
+        });
+        tokio::select! {
+            ended = served => ended?,
+            () = ends.ended() => break,
+        }
+        if !exchange.end_recreation() {
+            return Ok(());
+        }
+        let mut parts = connection.into_parts();
+        parts.io.inner_mut().unread(parts.read_buf);
+        connection = builder.serve_connection(parts.io, parts.service);
+    }
+    exchange.end_recreation();
+    let is_stopping = *ends.stop.borrow() != Shutdown::Running;
+    if !is_stopping && !exchange.is_answering() {
+        // The connection was evicted.
+        return Ok(());
+    }
+    let is_awaited = is_stopping && exchange.is_unused();
+    let fresh = if is_awaited { FRESH_WAIT } else { Duration::ZERO };
+    match tokio::time::timeout(fresh, &mut connection).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            Pin::new(&mut connection).graceful_shutdown();
+            connection.await
+        }
     }
 }
 

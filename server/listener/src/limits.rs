@@ -5,8 +5,12 @@ use std::time::Duration;
 
 /// Longest request head. Product 3.1.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
-/// Read buffer of a connection, which it may retain while it waits for the next request.
+/// Maximum read buffer of a connection.
 pub const CONNECTION_READ_BYTES_MAX: usize = 32 * 1_024;
+/// Read buffer of a connection before it grows; a larger one is freed once the connection is idle. Hyper's first size.
+pub const READ_BUFFER_BYTES: usize = 8 * 1_024;
+/// Time that a connection is idle before such a buffer is freed.
+pub const READ_BUFFER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum header fields of one request. Product 3.1.
 pub const HEADERS_MAX: usize = 64;
 /// Time-out of a request head, from its first byte or from the opening of the connection. Product finding 6.

@@ -22,6 +22,8 @@ use protocol::min_throughput::{MinThroughput, poll_timer, set_timer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use crate::limits;
+
 use self::disconnect_probe::DisconnectProbe;
 pub(crate) use self::idleness::Idleness;
 
@@ -33,6 +35,8 @@ pub struct Timeouts {
     pub head: Duration,
     /// For the next request, after a response.
     pub idle: Duration,
+    /// For the next request, until the buffers that a large request left are freed.
+    pub buffers: Duration,
     /// For the client to read some kilobytes of a response.
     pub answer: Duration,
     /// Interval of checking whether a client that has shut down its sending side is still connected.
@@ -53,6 +57,8 @@ pub(crate) struct ExchangeState {
     is_body_unread: AtomicBool,
     /// Whether `100 Continue` is to be sent before the response.
     sends_continue: AtomicBool,
+    /// Whether the HTTP state of the connection is to be recreated, with new buffers.
+    is_recreating: AtomicBool,
     idleness: Arc<Idleness>,
 }
 
@@ -62,6 +68,8 @@ const HEAD: u8 = 0;
 const ANSWER: u8 = 1;
 /// A response is complete, and nothing of the next request has arrived.
 const IDLE: u8 = 2;
+/// The same, and the read buffer has grown beyond [`limits::READ_BUFFER_BYTES`].
+const IDLE_GROWN: u8 = 3;
 
 impl ExchangeState {
     pub(crate) fn new(idleness: Arc<Idleness>) -> Self {
@@ -71,6 +79,7 @@ impl ExchangeState {
             is_watched: AtomicBool::new(false),
             is_body_unread: AtomicBool::new(false),
             sends_continue: AtomicBool::new(false),
+            is_recreating: AtomicBool::new(false),
             idleness,
         }
     }
@@ -97,6 +106,16 @@ impl ExchangeState {
     /// Requests `100 Continue` before the response.
     pub(crate) fn send_continue(&self) {
         self.sends_continue.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the HTTP state of the connection is to be recreated, with new buffers.
+    pub(crate) fn is_recreating(&self) -> bool {
+        self.is_recreating.load(Ordering::Relaxed)
+    }
+
+    /// Records that it is recreated, or that the connection ends. Returns whether it was to be recreated.
+    pub(crate) fn end_recreation(&self) -> bool {
+        self.is_recreating.swap(false, Ordering::Relaxed)
     }
 
     /// Returns the number of the request whose response is dropped when its client disconnects.
@@ -139,6 +158,8 @@ pub(crate) struct TimeoutIo<I> {
     read_timer: Option<Pin<Box<Sleep>>>,
     answer_pace: MinThroughput,
     presence: DisconnectProbe,
+    /// Input that was read and given back.
+    unread: Bytes,
     /// Number of requests after which all output was flushed, including the last response.
     all_sent_after: Option<u64>,
     refuse: ErrorResponder,
@@ -186,12 +207,26 @@ impl<I> TimeoutIo<I> {
             read_timer: None,
             answer_pace: MinThroughput::new(waits.answer, ANSWER_WINDOW_BYTES_MIN),
             presence: DisconnectProbe::new(waits.presence),
+            unread: Bytes::new(),
             all_sent_after: Some(0),
             refuse,
             refusal: None,
             interim: b"",
             end: ClosePhase::Open,
         }
+    }
+
+    /// Gives back input, which is read again before what follows it.
+    pub(crate) fn unread(&mut self, bytes: Bytes) {
+        debug_assert!(self.unread.is_empty(), "input is given back only once everything was read");
+        self.unread = bytes;
+    }
+
+    /// Reads input that was given back. Returns false if there is none.
+    fn take_unread(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+        let bytes = self.unread.len().min(buf.remaining());
+        buf.put_slice(&self.unread.split_to(bytes));
+        bytes > 0
     }
 
     /// Returns whether the current output comes from hyper and not from the service: no request has arrived since
@@ -205,6 +240,7 @@ impl<I> TimeoutIo<I> {
         let wait = match phase {
             HEAD => self.waits.head,
             IDLE => self.waits.idle,
+            IDLE_GROWN => self.waits.buffers,
             _ => {
                 self.deadline = None;
                 return;
@@ -213,7 +249,7 @@ impl<I> TimeoutIo<I> {
         if self.deadline.is_none_or(|(waiting_for, _)| waiting_for != phase) {
             let now = Instant::now();
             self.deadline = Some((phase, now + wait));
-            if phase == IDLE {
+            if phase == IDLE || phase == IDLE_GROWN {
                 self.exchange.idleness.begin(now);
             }
         }
@@ -239,16 +275,19 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimeoutIo<I> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let phase = this.exchange.phase();
+        let phase = match this.exchange.phase() {
+            IDLE if buf.remaining() > limits::READ_BUFFER_BYTES => IDLE_GROWN,
+            phase => phase,
+        };
         this.wait_for(phase);
         let filled = buf.filled().len();
-        let read = match this.presence.take_buffered(buf) {
+        let read = match this.take_unread(buf) || this.presence.take_buffered(buf) {
             true => Poll::Ready(Ok(())),
             false => Pin::new(&mut this.io).poll_read(cx, buf),
         };
         match read {
             Poll::Ready(done) => {
-                if phase == IDLE && buf.filled().len() > filled {
+                if matches!(phase, IDLE | IDLE_GROWN) && buf.filled().len() > filled {
                     // First bytes of the next request: its head must now arrive. Its time-out starts at the next wait,
                     // since mostly all of it is already there.
                     this.exchange.phase.store(HEAD, Ordering::Relaxed);
@@ -259,6 +298,10 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimeoutIo<I> {
             }
             Poll::Pending => {
                 ready!(this.poll_read_deadline(cx));
+                if phase == IDLE_GROWN {
+                    this.exchange.is_recreating.store(true, Ordering::Relaxed);
+                    return Poll::Pending;
+                }
                 Poll::Ready(Err(late("read timeout")))
             }
         }
@@ -381,8 +424,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutIo<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// Shuts down the sending side, then discards the client's input until it ends or the time is up.
+    /// Shuts down the sending side, then discards the client's input until it ends or the time is up. Does nothing if
+    /// the HTTP state is to be recreated.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.exchange.is_recreating() {
+            return Poll::Ready(Ok(()));
+        }
         let this = &mut *self;
         loop {
             match &mut this.end {

@@ -1,13 +1,17 @@
 //! Tests of the accept loop over real sockets, with short time-outs.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use http_body_util::Full;
 use hyper::service::service_fn;
 use protocol::error::ErrorFormat;
 use protocol::request_body::{BodyLimits, RequestBody};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Join, ReadBuf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,6 +25,7 @@ fn options() -> ConnectionOptions {
     let waits = Timeouts {
         head: SHORT,
         idle: IDLE,
+        buffers: SHORT,
         answer: SHORT,
         presence: SHORT / 10,
         linger: Duration::from_secs(1),
@@ -97,6 +102,84 @@ async fn idle_and_partial_connections_time_out() {
         assert_eq!(answer, "");
         assert!(took >= SHORT / 2 && took < 10 * SHORT, "{took:?}");
     }
+}
+
+#[tokio::test]
+async fn connection_outlives_the_buffers_of_a_large_request() {
+    let server = run(options()).await;
+    let body = vec![b'x'; 300_000];
+    let head = format!("POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+    let (start, end) = GET.split_at(9);
+    // Without a part of the next request, and with one that is read along with the body.
+    for (start, end) in [(&b""[..], GET), (start, end)] {
+        let mut stream = send(server.address, &[head.as_bytes(), &body, start].concat()).await;
+        for _ in 0..2 {
+            tokio::time::sleep(2 * SHORT).await;
+            stream.write_all(end).await.unwrap();
+            stream.write_all(&[head.as_bytes(), &body, start].concat()).await.unwrap();
+        }
+        let (answers, took) = rest(&mut stream).await;
+        let texts = ["taken", "hello"].map(|text| answers.matches(text).count());
+        assert_eq!(texts, [3, 2], "{answers}");
+        assert!(!answers.contains("connection: close"), "{answers}");
+        assert!(took < SOON, "{took:?}");
+    }
+}
+
+/// Listener that records the size of the buffer of each read.
+struct RecordingListener {
+    listener: TcpListener,
+    buffer_bytes: Arc<AtomicUsize>,
+}
+
+struct RecordingReader {
+    reader: OwnedReadHalf,
+    buffer_bytes: Arc<AtomicUsize>,
+}
+
+impl Listener for RecordingListener {
+    type Io = Join<RecordingReader, OwnedWriteHalf>;
+
+    async fn accept(&mut self) -> io::Result<(Self::Io, Peer)> {
+        let (stream, peer) = Listener::accept(&mut self.listener).await?;
+        let (reader, writer) = stream.into_split();
+        let buffer_bytes = self.buffer_bytes.clone();
+        Ok((tokio::io::join(RecordingReader { reader, buffer_bytes }, writer), peer))
+    }
+
+    async fn first_byte(_: &Self::Io) -> io::Result<Option<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl AsyncRead for RecordingReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.buffer_bytes.store(buf.remaining(), Ordering::Relaxed);
+        Pin::new(&mut self.reader).poll_read(cx, buf)
+    }
+}
+
+#[tokio::test]
+async fn buffers_of_a_large_request_are_freed() {
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let buffer_bytes = Arc::new(AtomicUsize::new(0));
+    let listener = RecordingListener { listener, buffer_bytes: buffer_bytes.clone() };
+    let (_stop, seen) = watch::channel(Shutdown::Running);
+    tokio::spawn(accept(listener, service_fn(answer), options(), seen));
+    let request =
+        [b"POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n", &[b'x'; 300_000][..]];
+    let mut stream = send(address, &request.concat()).await;
+    let mut answer = [0; 4_096];
+    let bytes = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..bytes].ends_with(b"taken"));
+    assert!(buffer_bytes.load(Ordering::Relaxed) > limits::READ_BUFFER_BYTES);
+    tokio::time::sleep(2 * SHORT).await;
+    assert_eq!(buffer_bytes.load(Ordering::Relaxed), limits::READ_BUFFER_BYTES);
 }
 
 #[tokio::test]
