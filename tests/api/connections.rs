@@ -28,7 +28,7 @@ fn options() -> ConnectionOptions {
     let waits = Timeouts {
         head: SHORT,
         idle: IDLE,
-        buffers: SHORT,
+        suspend: SHORT,
         answer: SHORT,
         presence: SHORT / 10,
         linger: Duration::from_secs(2),

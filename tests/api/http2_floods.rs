@@ -54,7 +54,7 @@ async fn waiting_for_answers(answer: Duration) -> (World, Authority, Listening) 
     let waits = Timeouts {
         head: 2 * SHORT,
         idle: 3 * SHORT,
-        buffers: 3 * SHORT,
+        suspend: 3 * SHORT,
         answer,
         presence: SHORT / 10,
         linger: SHORT,

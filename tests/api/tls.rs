@@ -22,7 +22,7 @@ fn options(authority: &Authority) -> ConnectionOptions {
     let waits = Timeouts {
         head: 2 * SHORT,
         idle: 5 * SHORT,
-        buffers: 5 * SHORT,
+        suspend: 5 * SHORT,
         answer: SHORT,
         presence: SHORT / 10,
         linger: SHORT,

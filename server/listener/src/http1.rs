@@ -20,6 +20,7 @@ use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::error::ErrorFormat;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 use crate::accept::{Ends, Shutdown};
 use crate::incoming_body::IncomingBody;
@@ -34,22 +35,75 @@ use crate::timeout_io::{ExchangeState, TimeoutIo, Timeouts};
 /// Drain time of a connection without a request so far, whose first request may be on its way.
 const FRESH_WAIT: Duration = Duration::from_millis(500);
 
-/// Socket of a connection, as hyper takes it.
-type Io<I> = TokioIo<TimeoutIo<I>>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Serves one HTTP/1 connection.
+/// Serves one HTTP/1 connection. While it is suspended there is no connection of hyper, which has 16 KiB of buffers,
+/// and 64 KiB more after an upload.
 pub(crate) async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Timeouts, mut ends: Ends)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send,
     B: Body<Data = Bytes> + Unpin + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<BoxError>,
 {
     let exchange = Arc::new(ExchangeState::new(ends.idleness.clone()));
     let io = TokioIo::new(TimeoutIo::new(io, exchange.clone(), waits, parse_error_response));
-    let (shared, stop_seen) = (exchange.clone(), ends.stop.clone());
-    let answer = move |request: Request<Incoming>| {
+    let service = exchange_service(service, peer, exchange.clone(), ends.stop.clone());
+    let builder = builder();
+    let mut connection = builder.serve_connection(io, service);
+    let ended: Result<(), BoxError> = loop {
+        let served = future::poll_fn(|cx| {
+            let polled = Pin::new(&mut connection).poll(cx);
+            if polled.is_pending() && exchange.is_suspended() {
+                // Ends it without a byte, since it is idle, and `TimeoutIo` leaves the socket open.
+                Pin::new(&mut connection).graceful_shutdown();
+                return Pin::new(&mut connection).poll(cx);
+            }
+            polled
+        });
+        let ended = tokio::select! {
+            ended = served => ended,
+            () = ends.ended() => break drain(&mut connection, &exchange, &ends).await,
+        };
+        if ended.is_err() || !exchange.is_suspended() {
+            break ended.map_err(BoxError::from);
+        }
+        let http1::Parts { mut io, read_buf, service, .. } = connection.into_parts();
+        io.inner_mut().unread(read_buf);
+        let waited = tokio::select! {
+            waited = io.inner_mut().wait_for_input() => Some(waited),
+            () = ends.ended() => None,
+        };
+        if let Some(Err(error)) = waited {
+            break Err(error.into());
+        }
+        exchange.resume();
+        connection = builder.serve_connection(io, service);
+        if waited.is_none() {
+            break drain(&mut connection, &exchange, &ends).await;
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, ?peer, "connection ended");
+    }
+}
+
+/// Returns the service of a connection, which records its requests and responses.
+fn exchange_service<S, B>(
+    service: S,
+    peer: Peer,
+    shared: Arc<ExchangeState>,
+    stop_seen: watch::Receiver<Shutdown>,
+) -> impl Service<Request<Incoming>, Response = Response<Http1Body<B>>, Error = Infallible, Future: Send>
++ Send
+where
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    service_fn(move |request: Request<Incoming>| {
         let is_watched = probes_disconnect(&request);
         shared.start_request(is_watched, !request.body().is_end_stream());
         if !is_watched && expects_continue(&request) && request.body().is_end_stream() {
@@ -71,9 +125,12 @@ where
             if exchange.is_body_unread() || *stop_seen.borrow() != Shutdown::Running {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<_, Infallible>(response.map(|body| Http1Body { body, exchange }))
+            Ok(response.map(|body| Http1Body { body, exchange }))
         }
-    };
+    })
+}
+
+fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -83,63 +140,33 @@ where
         .max_buf_size(limits::CONNECTION_READ_BYTES_MAX)
         // A client that sends nothing more may still read; `TimeoutIo` detects whether it does.
         .half_close(true);
-    let connection = builder.serve_connection(io, service_fn(answer));
-    if let Err(error) = drive(&builder, connection, &exchange, &mut ends).await {
-        tracing::debug!(%error, ?peer, "connection ended");
-    }
+    builder
 }
 
-/// Drives a connection to its end. Recreates its HTTP state, with new buffers, each time that it is idle after a large
-/// request.
-async fn drive<I, S, B>(
-    builder: &http1::Builder,
-    mut connection: http1::Connection<Io<I>, S>,
+/// Ends a connection that was evicted, or after its response if the server stops.
+async fn drain<I, S, B>(
+    connection: &mut http1::Connection<TokioIo<TimeoutIo<I>>, S>,
     exchange: &ExchangeState,
-    ends: &mut Ends,
-) -> hyper::Result<()>
+    ends: &Ends,
+) -> Result<(), BoxError>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: HttpService<Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S: HttpService<Incoming, ResBody = B, Error = Infallible>,
     B: Body + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<BoxError>,
 {
-    loop {
-        let served = future::poll_fn(|cx| {
-            let polled = Pin::new(&mut connection).poll(cx);
-            if polled.is_pending() && exchange.is_recreating() {
-                // Ends it without a byte, since it is idle, and the socket stays open.
-                Pin::new(&mut connection).graceful_shutdown();
-                return Pin::new(&mut connection).poll(cx);
-            }
-            polled
-        });
-        tokio::select! {
-            ended = served => ended?,
-            () = ends.ended() => break,
-        }
-        if !exchange.end_recreation() {
-            return Ok(());
-        }
-        let mut parts = connection.into_parts();
-        parts.io.inner_mut().unread(parts.read_buf);
-        connection = builder.serve_connection(parts.io, parts.service);
-    }
-    exchange.end_recreation();
+    exchange.resume();
     let is_stopping = *ends.stop.borrow() != Shutdown::Running;
     if !is_stopping && !exchange.is_answering() {
-        // The connection was evicted.
         return Ok(());
     }
     let is_awaited = is_stopping && exchange.is_unused();
     let fresh = if is_awaited { FRESH_WAIT } else { Duration::ZERO };
-    match tokio::time::timeout(fresh, &mut connection).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            Pin::new(&mut connection).graceful_shutdown();
-            connection.await
-        }
+    if let Ok(ended) = tokio::time::timeout(fresh, &mut *connection).await {
+        return Ok(ended?);
     }
+    Pin::new(&mut *connection).graceful_shutdown();
+    Ok(connection.await?)
 }
 
 /// Response body of HTTP/1; its end is the end of the exchange.

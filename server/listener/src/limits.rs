@@ -7,16 +7,14 @@ use std::time::Duration;
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
 /// Maximum read buffer of a connection.
 pub const CONNECTION_READ_BYTES_MAX: usize = 32 * 1_024;
-/// Read buffer of a connection before it grows; a larger one is freed once the connection is idle. Hyper's first size.
-pub const READ_BUFFER_BYTES: usize = 8 * 1_024;
-/// Time that a connection is idle before such a buffer is freed.
-pub const READ_BUFFER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum header fields of one request. Product 3.1.
 pub const HEADERS_MAX: usize = 64;
 /// Time-out of a request head, from its first byte or from the opening of the connection. Product finding 6.
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle time-out of a connection that has had a response.
 pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Idle time after which a connection is suspended: it has no buffers then.
+pub const SUSPEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time-out of a client that reads nothing of its response.
 pub const RESPONSE_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval of checking whether a client that has shut down its sending side is still connected, while its response is

@@ -38,7 +38,7 @@ impl ConnectionOptions {
             waits: Timeouts {
                 head: limits::HEADER_READ_TIMEOUT,
                 idle: limits::KEEP_ALIVE_TIMEOUT,
-                buffers: limits::READ_BUFFER_TIMEOUT,
+                suspend: limits::SUSPEND_TIMEOUT,
                 answer: limits::RESPONSE_WRITE_TIMEOUT,
                 presence: limits::DISCONNECT_PROBE_INTERVAL,
                 linger: limits::LINGERING_CLOSE_TIMEOUT,

@@ -4,13 +4,16 @@
 //! waits too long fails, which ends the connection; at an orderly end remaining input is read for a moment, so that the
 //! client sees the last response instead of a reset; hyper's own response to a head that it cannot parse, which has no
 //! body, is replaced by an error body; a client that disconnects while its response is produced is noticed
-//! (`presence`). Non-goals: the content of responses.
+//! (`presence`); a connection that is idle for long is suspended (`http1`), and no input is lost by it. Non-goals: the
+//! content of responses.
 
 mod disconnect_probe;
 mod idleness;
 
 use std::cell::Cell;
+use std::future;
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -21,8 +24,6 @@ use bytes::{Buf, Bytes};
 use protocol::min_throughput::{MinThroughput, poll_timer, set_timer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
-
-use crate::limits;
 
 use self::disconnect_probe::DisconnectProbe;
 pub(crate) use self::idleness::Idleness;
@@ -35,8 +36,8 @@ pub struct Timeouts {
     pub head: Duration,
     /// For the next request, after a response.
     pub idle: Duration,
-    /// For the next request, until the buffers that a large request left are freed.
-    pub buffers: Duration,
+    /// For the next request, until the connection is suspended.
+    pub suspend: Duration,
     /// For the client to read some kilobytes of a response.
     pub answer: Duration,
     /// Interval of checking whether a client that has shut down its sending side is still connected.
@@ -57,8 +58,6 @@ pub(crate) struct ExchangeState {
     is_body_unread: AtomicBool,
     /// Whether `100 Continue` is to be sent before the response.
     sends_continue: AtomicBool,
-    /// Whether the HTTP state of the connection is to be recreated, with new buffers.
-    is_recreating: AtomicBool,
     idleness: Arc<Idleness>,
 }
 
@@ -68,8 +67,8 @@ const HEAD: u8 = 0;
 const ANSWER: u8 = 1;
 /// A response is complete, and nothing of the next request has arrived.
 const IDLE: u8 = 2;
-/// The same, and the read buffer has grown beyond [`limits::READ_BUFFER_BYTES`].
-const IDLE_GROWN: u8 = 3;
+/// The same, for so long that the connection needs no buffers.
+const SUSPENDED: u8 = 3;
 
 impl ExchangeState {
     pub(crate) fn new(idleness: Arc<Idleness>) -> Self {
@@ -79,7 +78,6 @@ impl ExchangeState {
             is_watched: AtomicBool::new(false),
             is_body_unread: AtomicBool::new(false),
             sends_continue: AtomicBool::new(false),
-            is_recreating: AtomicBool::new(false),
             idleness,
         }
     }
@@ -108,14 +106,16 @@ impl ExchangeState {
         self.sends_continue.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the HTTP state of the connection is to be recreated, with new buffers.
-    pub(crate) fn is_recreating(&self) -> bool {
-        self.is_recreating.load(Ordering::Relaxed)
+    /// Returns whether the connection has been idle for so long that it needs no buffers.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.phase() == SUSPENDED
     }
 
-    /// Records that it is recreated, or that the connection ends. Returns whether it was to be recreated.
-    pub(crate) fn end_recreation(&self) -> bool {
-        self.is_recreating.swap(false, Ordering::Relaxed)
+    /// Ends the suspension of a connection.
+    pub(crate) fn resume(&self) {
+        if self.is_suspended() {
+            self.phase.store(IDLE, Ordering::Relaxed);
+        }
     }
 
     /// Returns the number of the request whose response is dropped when its client disconnects.
@@ -180,6 +180,8 @@ enum ClosePhase {
     Done,
 }
 
+/// Maximum bytes of the read that ends a suspension: mostly all of the next head.
+const RESUMING_READ_BYTES: usize = 1_024;
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Slices of up to this many bytes together are copied into one: that costs less than a vectored write.
 const FLAT_BYTES_MAX: usize = 8 * 1_024;
@@ -224,9 +226,12 @@ impl<I> TimeoutIo<I> {
 
     /// Reads input that was given back. Returns false if there is none.
     fn take_unread(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+        if self.unread.is_empty() {
+            return false;
+        }
         let bytes = self.unread.len().min(buf.remaining());
         buf.put_slice(&self.unread.split_to(bytes));
-        bytes > 0
+        true
     }
 
     /// Returns whether the current output comes from hyper and not from the service: no request has arrived since
@@ -239,8 +244,8 @@ impl<I> TimeoutIo<I> {
     fn wait_for(&mut self, phase: u8) {
         let wait = match phase {
             HEAD => self.waits.head,
-            IDLE => self.waits.idle,
-            IDLE_GROWN => self.waits.buffers,
+            IDLE => self.waits.suspend.min(self.waits.idle),
+            SUSPENDED => self.waits.idle.saturating_sub(self.waits.suspend),
             _ => {
                 self.deadline = None;
                 return;
@@ -249,7 +254,7 @@ impl<I> TimeoutIo<I> {
         if self.deadline.is_none_or(|(waiting_for, _)| waiting_for != phase) {
             let now = Instant::now();
             self.deadline = Some((phase, now + wait));
-            if phase == IDLE || phase == IDLE_GROWN {
+            if phase == IDLE {
                 self.exchange.idleness.begin(now);
             }
         }
@@ -275,10 +280,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimeoutIo<I> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let phase = match this.exchange.phase() {
-            IDLE if buf.remaining() > limits::READ_BUFFER_BYTES => IDLE_GROWN,
-            phase => phase,
-        };
+        let phase = this.exchange.phase();
         this.wait_for(phase);
         let filled = buf.filled().len();
         let read = match this.take_unread(buf) || this.presence.take_buffered(buf) {
@@ -287,7 +289,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimeoutIo<I> {
         };
         match read {
             Poll::Ready(done) => {
-                if matches!(phase, IDLE | IDLE_GROWN) && buf.filled().len() > filled {
+                if matches!(phase, IDLE | SUSPENDED) && buf.filled().len() > filled {
                     // First bytes of the next request: its head must now arrive. Its time-out starts at the next wait,
                     // since mostly all of it is already there.
                     this.exchange.phase.store(HEAD, Ordering::Relaxed);
@@ -298,13 +300,34 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimeoutIo<I> {
             }
             Poll::Pending => {
                 ready!(this.poll_read_deadline(cx));
-                if phase == IDLE_GROWN {
-                    this.exchange.is_recreating.store(true, Ordering::Relaxed);
+                if phase == IDLE {
+                    this.exchange.phase.store(SUSPENDED, Ordering::Relaxed);
                     return Poll::Pending;
                 }
                 Poll::Ready(Err(late("read timeout")))
             }
         }
+    }
+}
+
+impl<I: AsyncRead + Unpin> TimeoutIo<I> {
+    /// Waits for input, or its end, while the connection is suspended. The input is given back.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke, or was idle for too long.
+    pub(crate) async fn wait_for_input(&mut self) -> io::Result<()> {
+        if !self.unread.is_empty() {
+            return Ok(());
+        }
+        future::poll_fn(|cx| {
+            let mut start = [MaybeUninit::uninit(); RESUMING_READ_BYTES];
+            let mut buf = ReadBuf::uninit(&mut start);
+            ready!(Pin::new(&mut *self).poll_read(cx, &mut buf))?;
+            self.unread = Bytes::copy_from_slice(buf.filled());
+            Poll::Ready(Ok(()))
+        })
+        .await
     }
 }
 
@@ -425,9 +448,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutIo<I> {
     }
 
     /// Shuts down the sending side, then discards the client's input until it ends or the time is up. Does nothing if
-    /// the HTTP state is to be recreated.
+    /// the connection is suspended.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.exchange.is_recreating() {
+        if self.exchange.is_suspended() {
             return Poll::Ready(Ok(()));
         }
         let this = &mut *self;
