@@ -132,6 +132,9 @@ pub fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or("").trim()
 }
 
+/// Bytes within which every format but ZIP has its magic number: that of tar ends here.
+const MAGIC_BYTES_MAX: usize = 262;
+
 /// Detects the type that the bytes prove; never a text type.
 fn magic(head: &[u8]) -> Option<&'static str> {
     if let Some(matroska) = head.strip_prefix(b"\x1a\x45\xdf\xa3") {
@@ -144,9 +147,13 @@ fn magic(head: &[u8]) -> Option<&'static str> {
             _ => None,
         };
     }
-    let found = infer::get(head)?;
+    let is_zip = head.starts_with(b"PK");
+    let examined = if is_zip { head } else { head.get(..MAGIC_BYTES_MAX).unwrap_or(head) };
+    let found = infer::get(examined)?;
     match found.matcher_type() {
         infer::MatcherType::Text => None,
+        // `infer` finds this header anywhere in the first kilobyte, where other formats may contain it.
+        _ if found.extension() == "pdf" && !head.starts_with(b"%PDF") => None,
         _ => registered(found.mime_type(), found.extension()),
     }
 }
@@ -523,6 +530,8 @@ mod tests {
             ("a.mjs", b"export default 1", None, "text/javascript"),
             ("a.pdf", b"%PDF-1.7\n", None, "application/pdf"),
             ("blob", b"%PDF-1.7\n", None, "application/pdf"),
+            ("a.bin", b"\0\x01 the header is %PDF-1.7\0", None, "application/octet-stream"),
+            ("a.pdf", b"\0\x01 junk before %PDF-1.7\0", None, "application/pdf"),
             ("README", b"hello", Some("text/plain"), "text/plain"),
         ];
         for (name, head, declared, want) in cases {
