@@ -144,8 +144,8 @@ pub const RECENT_NONCURRENT_BYTES_MAX: usize = 8 * MIB;
 pub const LIST_PAGE_MAX: usize = 1_000;
 /// Number of pending changes above which the subscription to the names of a bucket overflows.
 pub const SUBSCRIPTION_NAMES_MAX: usize = 1 << 20;
-/// Maximum memory of the body cache in bytes: small, frequently read bodies, and block checksums of larger ones.
-pub const BODY_CACHE_BYTES_MAX: usize = 16 * MIB;
+/// Default size of the body cache in bytes: small, frequently read bodies, and block checksums of larger ones.
+pub const BODY_CACHE_BYTES: usize = 16 * MIB;
 /// Time in milliseconds for which a page counts as resident after a check or a read. The kernel evicts recently used
 /// pages last.
 pub const RESIDENCY_TTL_MS: u64 = 100;

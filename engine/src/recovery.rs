@@ -74,13 +74,20 @@ pub(crate) struct RecoveredStore {
     pub(crate) needs_index_verify: bool,
 }
 
+/// Sizes of the caches in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct CacheSizes {
+    pub(crate) index: usize,
+    pub(crate) bodies: usize,
+}
+
 /// Opens the folder in any state. The caller holds its lock.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
     rng: &Arc<dyn Rng>,
     create: Create,
-    index_cache_bytes: usize,
+    caches: CacheSizes,
     verification: Verification,
     undelete_window_ms: u64,
 ) -> Result<RecoveredStore> {
@@ -94,6 +101,7 @@ pub(crate) fn recover(
         store.store,
         verification,
         undelete_window_ms,
+        caches.bodies,
     ));
     let mut log = log_segments(&segments, &mut report)?;
     let mut compacted = CompactionState::find(&segments)?;
@@ -102,7 +110,7 @@ pub(crate) fn recover(
         disk: Arc::clone(disk),
         clock: Arc::clone(clock),
         store: store.store,
-        cache_bytes: index_cache_bytes,
+        cache_bytes: caches.index,
     };
     let index = open_index(place, &log, &mut report)?;
     require_log_of(&index, &log, &mut report);

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::clock::{Clock, SystemClock};
+use engine::limits::BODY_CACHE_BYTES;
 use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::rng::SystemRng;
 use engine::{Create, OpenOptions, Store};
@@ -15,6 +16,7 @@ use listener::accept::Shutdown;
 use protocol::public_url::PublicUrl;
 use server::{ListenError, ServeError, ServeOptions, StartupReport};
 use service::Config;
+use service::state::physical_memory_bytes;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -27,6 +29,10 @@ use crate::{fd_limit, logging, output, ownership, settings, socket_activation, s
 /// Number of tasks that a worker polls before it checks for new events. A task that sends a long body takes a tenth
 /// of a millisecond; with the default of 61 a new request would wait for six milliseconds behind such tasks.
 const TASKS_PER_EVENT_POLL: u32 = 4;
+/// Divisor of the machine's memory for the default size of the body cache.
+const BODY_CACHE_DIVISOR: u64 = 128;
+/// Maximum of that size: a container may have less memory than the machine.
+const BODY_CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// Start the server (creates the data folder if needed).
 ///
@@ -72,6 +78,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         retention_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
         compaction: config.compaction,
         scrub: config.scrub.clone(),
+        body_cache_bytes: body_cache_bytes(),
         ..OpenOptions::new(Create::IfMissing)
     };
     let (store, opened) = open(&data, options)?;
@@ -104,6 +111,12 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Connects to the remote store of the configuration, if there is one. Sends nothing yet.
+/// Returns the size of the engine's body cache for this machine.
+fn body_cache_bytes() -> usize {
+    let part = physical_memory_bytes() / BODY_CACHE_DIVISOR;
+    usize::try_from(part).unwrap_or(usize::MAX).clamp(BODY_CACHE_BYTES, BODY_CACHE_BYTES_MAX)
+}
+
 #[cfg(feature = "remote")]
 fn replication(config: &Config, runtime: &Handle) -> Result<Option<ReplicationOptions>, Failure> {
     let remote = config.remote.as_ref();

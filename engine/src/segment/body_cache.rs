@@ -13,7 +13,6 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::format::{Checksum, Entry, Location, SegmentId};
-use crate::limits;
 use crate::name::ObjectName;
 
 /// Source of the bytes and of their block checksums.
@@ -57,18 +56,16 @@ impl Weighter<SegmentOffset, Arc<CachedBody>> for Weight {
     }
 }
 
-impl Default for BodyCache {
-    fn default() -> Self {
-        let bytes_max = limits::BODY_CACHE_BYTES_MAX;
+impl BodyCache {
+    /// Creates a cache of at most this size in bytes.
+    pub(super) fn new(bytes_max: usize) -> Self {
         let typical = bytes_max / (4 * 1_024);
         Self {
             bodies: Cache::with_weighter(typical, bytes_max as u64, Weight),
             seen: (0..ADMISSION_SLOTS).map(|_| AtomicU32::new(0)).collect(),
         }
     }
-}
 
-impl BodyCache {
     /// Returns the cached content of the body that `entry` refers to.
     pub(super) fn get(&self, name: &ObjectName, entry: &Entry) -> Option<BodySource> {
         let kept = self.bodies.get(&place(entry.record))?;
@@ -118,6 +115,8 @@ mod tests {
     use crate::format::{EntryContent, ObjectFlags, ObjectMeta};
     use crate::name::{BucketName, ObjectKey};
 
+    const CACHE_BYTES: usize = 16 << 20;
+
     fn name(key: &str) -> ObjectName {
         ObjectName::new(BucketName::parse("bucket").unwrap(), ObjectKey::parse(key).unwrap())
     }
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn body_cache_admits_on_second_open_per_record() {
-        let kept = BodyCache::default();
+        let kept = BodyCache::new(CACHE_BYTES);
         let (name_a, entry_a) = (name("a"), entry(4_096, 7, 3));
         let content = BodySource::Whole(Bytes::from_static(b"abc"));
         kept.insert(&name_a, &entry_a, &content);
@@ -157,14 +156,14 @@ mod tests {
 
     #[test]
     fn body_cache_memory_is_bounded() {
-        let kept = BodyCache::default();
+        let kept = BodyCache::new(CACHE_BYTES);
         let body = BodySource::Whole(Bytes::from(vec![1; 16 * 1_024]));
-        for at in 0..2 * (limits::BODY_CACHE_BYTES_MAX as u64 / (16 * 1_024)) {
+        for at in 0..2 * (CACHE_BYTES as u64 / (16 * 1_024)) {
             let entry = entry(at * 20_000, at, 16 * 1_024);
             kept.insert(&name("a"), &entry, &body);
             kept.insert(&name("a"), &entry, &body);
         }
-        assert!(kept.bodies.weight() <= limits::BODY_CACHE_BYTES_MAX as u64);
+        assert!(kept.bodies.weight() <= CACHE_BYTES as u64);
         assert!(kept.bodies.len() > 100);
     }
 }

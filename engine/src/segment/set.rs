@@ -100,6 +100,7 @@ impl SegmentSet {
         store: uuid::Uuid,
         verification: Verification,
         undelete_window_ms: u64,
+        body_cache_bytes: usize,
     ) -> Self {
         Self {
             disk,
@@ -118,7 +119,7 @@ impl SegmentSet {
             removed_from: Mutex::default(),
             retirement: Mutex::default(),
             reported_corruption: Arc::default(),
-            body_cache: BodyCache::default(),
+            body_cache: BodyCache::new(body_cache_bytes),
             verification,
             retained: RetainedSegments::new(undelete_window_ms),
             remote: OnceLock::new(),

@@ -16,7 +16,7 @@ use crate::format::{Damage, SegmentClass};
 use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::recovery::{Create, RecoveryReport, recover};
+use crate::recovery::{CacheSizes, Create, RecoveryReport, recover};
 use crate::remote::{CountedRemote, RemoteStore};
 use crate::replication::{
     Replication, ReplicationContext, ReplicationOptions, protect_unreplicated,
@@ -40,6 +40,8 @@ pub struct OpenOptions {
     pub segment_bytes: u64,
     /// Size of the page cache of the index in bytes.
     pub index_cache_bytes: usize,
+    /// Maximum size in bytes of the cache of small, frequently read bodies, and of the block checksums of larger ones.
+    pub body_cache_bytes: usize,
     /// Memory budget of all uploads together, in bytes: bodies in memory use at most three quarters of it, further ones
     /// go to big segments, whatever their size; the rest is for write buffers. Beyond it, an upload has one block.
     pub upload_memory_bytes: u64,
@@ -122,6 +124,7 @@ impl OpenOptions {
             inline_bytes_max: limits::INLINE_BYTES_MAX,
             segment_bytes: limits::SEGMENT_BYTES_MAX,
             index_cache_bytes: limits::INDEX_CACHE_BYTES,
+            body_cache_bytes: limits::BODY_CACHE_BYTES,
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
             compaction: Some(CompactionOptions {
                 bytes_per_second_max: limits::COMPACTION_BYTES_PER_SECOND,
@@ -186,7 +189,7 @@ impl Store {
             &clock,
             &rng,
             options.create,
-            options.index_cache_bytes,
+            CacheSizes { index: options.index_cache_bytes, bodies: options.body_cache_bytes },
             options.verification,
             options.retention_window_ms,
         )?;

@@ -125,7 +125,7 @@ pub const CONFIGURED_RATE_MAX: u32 = 1_000_000;
 pub const RATE_LIMIT_PRUNE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Slots of the response-header cache: up to 2 KiB each.
-pub const HEADER_CACHE_ENTRIES_MAX: usize = 2_048;
+pub const HEADER_CACHE_ENTRIES_MAX: usize = 16_384;
 
 /// Maximum unfinished resumable uploads of one account.
 pub const TUS_PENDING_MAX: usize = 1_000;

@@ -141,7 +141,8 @@ impl AppState {
             OutboundClient::new(&config.webhook_allow, tls.clone()),
             OutboundClient::new(&config.import_allow, tls),
         );
-        let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
+        let of_machine = || physical_memory_bytes() / IMAGE_MEMORY_DIVISOR;
+        let memory_bytes = config.image_memory_bytes.unwrap_or_else(of_machine);
         let cached_bytes_max = config.variants_bytes_max;
         let deliveries = Arc::new(DeliveryActivity::start(clock.clone()));
         let variants = Variants::start(
@@ -284,10 +285,10 @@ fn evict_when_full(app: &Arc<Inner>) {
     });
 }
 
-/// Returns the default memory limit of image processing: a part of the machine's memory.
-fn image_memory_bytes() -> u64 {
+/// Returns the memory of the machine in bytes.
+pub fn physical_memory_bytes() -> u64 {
     let machine = rustix::system::sysinfo();
-    machine.totalram * u64::from(machine.mem_unit) / IMAGE_MEMORY_DIVISOR
+    machine.totalram * u64::from(machine.mem_unit)
 }
 
 impl std::ops::Deref for AppState {
