@@ -11,7 +11,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use benches::arguments::Arguments;
@@ -56,14 +56,14 @@ impl ServerKind for Contestant {
         }
     }
 
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+    fn command(&self, folder: &Path, address: SocketAddr) -> Result<Command, String> {
         let store = self.trug.store(folder)?;
         let mut command = Command::new(std::env::current_exe().map_err(text)?);
         command.args([SERVE, &address.to_string(), STORE]).arg(store);
         if self.verification == Verification::Never {
             command.arg(NEVER);
         }
-        command.stdout(Stdio::null()).spawn().map_err(text)
+        Ok(command)
     }
 
     fn restarts_when_full(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use benches::npm;
 use benches::server::ServerKind;
 
 /// Serves variants of the files of a folder.
@@ -13,20 +14,11 @@ pub(crate) struct Ipx {
 }
 
 impl Ipx {
-    /// Installs the program, as the lock file has it, if it is missing.
+    /// Installs the program, as the lock file has it, unless it is installed.
     pub(crate) fn of(files: PathBuf) -> Result<Self, String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-        let program = folder.join("node_modules/.bin/ipx");
-        if !program.exists() {
-            let arguments = ["ci", "--no-audit", "--no-fund"];
-            let installed = Command::new("npm").args(arguments).current_dir(&folder).status();
-            let installed = installed
-                .map_err(|error| format!("npm: {error}: install Node 20 or later, with npm"))?;
-            if !installed.success() {
-                return Err(format!("npm ci: {installed}"));
-            }
-        }
-        Ok(Self { program, files })
+        npm::install(&folder)?;
+        Ok(Self { program: folder.join("node_modules/.bin/ipx"), files })
     }
 }
 
@@ -44,14 +36,10 @@ impl ServerKind for Ipx {
         format!("/_/{name}")
     }
 
-    fn start(&self, _folder: &Path, address: SocketAddr) -> Result<Child, String> {
-        Command::new(&self.program)
-            .args(["serve", "--dir"])
-            .arg(&self.files)
-            .args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("starting {}: {error}", self.program.display()))
+    fn command(&self, _folder: &Path, address: SocketAddr) -> Result<Command, String> {
+        let mut command = Command::new(&self.program);
+        command.args(["serve", "--dir"]).arg(&self.files).stderr(Stdio::null());
+        command.args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()]);
+        Ok(command)
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use benches::server::ServerKind;
@@ -18,7 +18,7 @@ pub(crate) struct Thumbor {
 }
 
 impl Thumbor {
-    /// Installs the program beside the build if it is missing.
+    /// Installs the program beside the build, unless it is installed.
     pub(crate) fn of(files: PathBuf) -> Self {
         Self { program: from_pypi("thumbor", PACKAGE, ["thumbor", "--version"]), files }
     }
@@ -38,7 +38,7 @@ impl ServerKind for Thumbor {
         format!("/unsafe/{name}")
     }
 
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+    fn command(&self, folder: &Path, address: SocketAddr) -> Result<Command, String> {
         let config = folder.join("thumbor.conf");
         let text = format!(
             "LOADER = 'thumbor.loaders.file_loader'\n\
@@ -49,13 +49,10 @@ impl ServerKind for Thumbor {
         );
         fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         let processes = thread::available_parallelism().map_or(1, usize::from);
-        Command::new(&self.program)
-            .args(["--ip", &address.ip().to_string(), "--port", &address.port().to_string()])
-            .args(["--processes", &processes.to_string(), "--log-level", "error", "--conf"])
-            .arg(&config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("starting {}: {error}", self.program.display()))
+        let mut command = Command::new(&self.program);
+        command.args(["--ip", &address.ip().to_string(), "--port", &address.port().to_string()]);
+        command.args(["--processes", &processes.to_string(), "--log-level", "error", "--conf"]);
+        command.arg(&config).stderr(Stdio::null());
+        Ok(command)
     }
 }

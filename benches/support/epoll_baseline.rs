@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -41,10 +41,12 @@ impl ServerKind for Bare {
         "bare loop"
     }
 
-    fn start(&self, _folder: &Path, address: SocketAddr) -> Result<Child, String> {
+    fn command(&self, _folder: &Path, address: SocketAddr) -> Result<Command, String> {
         let program = std::env::current_exe().map_err(text)?;
         let what = format!("{address},{},{},{}", self.head_bytes, self.body_bytes, self.file_bytes);
-        Command::new(program).arg(OPTION).arg(what).spawn().map_err(text)
+        let mut command = Command::new(program);
+        command.arg(OPTION).arg(what);
+        Ok(command)
     }
 
     fn path(&self, _name: &str) -> String {

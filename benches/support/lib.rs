@@ -14,6 +14,7 @@ pub mod hot_gets;
 pub mod http_connection;
 pub mod name_generator;
 pub mod nginx;
+pub mod npm;
 pub mod process;
 pub mod raw_log_baseline;
 pub mod rounds;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -34,19 +34,13 @@ impl ServerKind for Nginx {
         format!("/bench/{name}")
     }
 
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+    fn command(&self, folder: &Path, address: SocketAddr) -> Result<Command, String> {
         let config = folder.join("nginx.conf");
         fs::write(&config, self.configuration(folder, address))
             .map_err(|error| format!("{}: {error}", config.display()))?;
-        Command::new(PROGRAM)
-            .arg("-p")
-            .arg(folder)
-            .arg("-c")
-            .arg(&config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .map_err(|error| format!("starting {PROGRAM}: {error}"))
+        let mut command = Command::new(PROGRAM);
+        command.arg("-p").arg(folder).arg("-c").arg(&config);
+        Ok(command)
     }
 }
 

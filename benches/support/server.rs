@@ -22,8 +22,8 @@ pub trait ServerKind {
     /// Label in tables.
     fn label(&self) -> &'static str;
 
-    /// Prepares `folder` and starts the server in the foreground, on this address.
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String>;
+    /// Prepares `folder` and returns the command that runs the server in the foreground, on this address.
+    fn command(&self, folder: &Path, address: SocketAddr) -> Result<Command, String>;
 
     /// Uploads the objects to the server at this address, where they are not in place already.
     fn fill(&self, _folder: &Path, _address: SocketAddr) -> Result<(), String> {
@@ -80,7 +80,10 @@ impl Running {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         drop(listener);
-        let child = kind.start(folder, address)?;
+        let mut command = kind.command(folder, address)?;
+        let child = command.stdout(Stdio::null()).spawn().map_err(|error| {
+            format!("starting {}: {error}", command.get_program().to_string_lossy())
+        })?;
         let mut running = Self { child, address };
         let head = head_request(kind, address, name);
         let deadline = Instant::now() + READY_MAX;

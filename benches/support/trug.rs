@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Command, Stdio};
 
 use tests::commands::without_settings;
 
@@ -34,19 +34,15 @@ impl ServerKind for Trug {
         format!("/{BUCKET}/{name}")
     }
 
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+    fn command(&self, folder: &Path, address: SocketAddr) -> Result<Command, String> {
         let store = self.store(folder)?;
-        without_settings(&self.program)
-            .args(["serve", "--data"])
-            .arg(&store)
-            .args(["--listen", &address.to_string()])
-            // The form around the largest file does not fit in the default.
-            .env("TRUG_BODY_BYTES_MAX", (1_u64 << 30).to_string())
-            .envs(self.settings.iter().map(|(name, value)| (name, value)))
-            .stderr(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("starting {}: {error}", self.program.display()))
+        let mut command = without_settings(&self.program);
+        command.args(["serve", "--data"]).arg(&store).args(["--listen", &address.to_string()]);
+        // The form around the largest file does not fit in the default.
+        command.env("TRUG_BODY_BYTES_MAX", (1_u64 << 30).to_string());
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command.stderr(Stdio::null());
+        Ok(command)
     }
 
     /// Closing seals the segment that took the files; a sealed one is mapped.

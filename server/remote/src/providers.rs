@@ -45,8 +45,7 @@ pub(crate) fn clients(
         Kind::Azure => azure(location, &http),
         Kind::S3 | Kind::Folder => s3(location, &http),
     };
-    let clients = built.map_err(|error| refused(location, &error))?;
-    Ok(Clients { prefix: location.prefix().to_owned(), ..clients })
+    built.map_err(|error| refused(location, &error))
 }
 
 fn refused(location: &RemoteLocation, error: &dyn Display) -> ConnectError {
@@ -66,10 +65,10 @@ fn folder(location: &RemoteLocation) -> Result<Clients, ConnectError> {
     Ok(Clients { retrying: files.clone(), once: files, lists_in_order: false, prefix, folder })
 }
 
-fn in_order<T: ObjectStore>(retrying: T, once: T) -> Clients {
-    let (prefix, folder) = (String::new(), None);
+fn in_order<T: ObjectStore>(location: &RemoteLocation, retrying: T, once: T) -> Clients {
     let (retrying, once) = (Arc::new(retrying), Arc::new(once));
-    Clients { retrying, once, lists_in_order: true, prefix, folder }
+    let prefix = location.prefix().to_owned();
+    Clients { retrying, once, lists_in_order: true, prefix, folder: None }
 }
 
 fn retries() -> RetryConfig {
@@ -109,7 +108,7 @@ fn s3(location: &RemoteLocation, http: &StoreHttpClient) -> object_store::Result
     let retrying: AmazonS3 = builder.clone().with_retry(retries()).build()?;
     let credentials = retrying.credentials().clone();
     let once = builder.with_retry(no_retries()).with_credentials(credentials).build()?;
-    Ok(in_order(retrying, once))
+    Ok(in_order(location, retrying, once))
 }
 
 fn google_cloud(
@@ -129,7 +128,7 @@ fn google_cloud(
     let retrying: GoogleCloudStorage = builder.clone().with_retry(retries()).build()?;
     let credentials = retrying.credentials().clone();
     let once = builder.with_retry(no_retries()).with_credentials(credentials).build()?;
-    Ok(in_order(retrying, once))
+    Ok(in_order(location, retrying, once))
 }
 
 fn azure(location: &RemoteLocation, http: &StoreHttpClient) -> object_store::Result<Clients> {
@@ -149,5 +148,5 @@ fn azure(location: &RemoteLocation, http: &StoreHttpClient) -> object_store::Res
     let retrying: MicrosoftAzure = builder.clone().with_retry(retries()).build()?;
     let credentials = retrying.credentials().clone();
     let once = builder.with_retry(no_retries()).with_credentials(credentials).build()?;
-    Ok(in_order(retrying, once))
+    Ok(in_order(location, retrying, once))
 }
