@@ -365,7 +365,9 @@ fn uncacheable_bucket_is_scanned_and_not_reloaded() {
     let count = 20_000;
     let world = World::wide(1);
     let store = store_with_cached_names(&world, count);
-    let asked = query("", "cat");
+    let asked = query("", "cat 1234");
+    let is_hit = |at: &usize| holds(&format!("{}/cat {at}", at % 7), "cat 1234");
+    let hit_count = (0..count).filter(is_hit).count();
     store.search(&asked);
     store.names.load_requested();
     let bytes = store.names.stats().bytes;
@@ -374,8 +376,22 @@ fn uncacheable_bucket_is_scanned_and_not_reloaded() {
     assert!(!store.search(&asked).total_is_exact);
     store.names.load_requested();
     let hits = store.search(&asked);
-    assert_eq!((hits.total, hits.total_is_exact, hits.from_memory), (count, true, false));
+    assert_eq!((hits.total, hits.total_is_exact, hits.from_memory), (hit_count, true, false));
     assert_eq!(store.names.stats().names, 0);
+}
+
+#[test]
+fn hits_are_counted_up_to_the_last_page() {
+    let store = store_with_cached_names(&World::wide(1), limits::WINDOW_MAX + 1);
+    let last = SearchQuery { offset: limits::WINDOW_MAX - 1, limit: 1, ..query("", "cat") };
+    store.search(&last);
+    store.names.load_requested();
+    let hits = store.search(&last);
+    assert_eq!((hits.total, hits.total_is_exact), (limits::WINDOW_MAX, false));
+    assert_eq!((hits.hits.len(), hits.from_memory), (1, true));
+    delete(&store, &name("0/cat 0")).unwrap();
+    let hits = store.search(&last);
+    assert_eq!((hits.total, hits.total_is_exact), (limits::WINDOW_MAX, true));
 }
 
 #[test]

@@ -2,9 +2,7 @@
 //!
 //! Non-goals: the source of names, matching.
 
-use std::ops::ControlFlow;
-
-use memchr::memrchr;
+use memchr::{memchr_iter, memrchr};
 
 use super::case_fold::{fold_onto, letters};
 
@@ -25,6 +23,11 @@ impl<'a> Candidate<'a> {
         fold_onto(folded, key);
         Self { key, folded, letters: letters(folded) }
     }
+
+    /// Returns whether it is a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        self.key.ends_with('/')
+    }
 }
 
 /// Folders seen so far, for names in index order.
@@ -40,41 +43,38 @@ impl Folders {
         Self { below: below.len(), last: last.to_owned() }
     }
 
-    /// Visits the folders that first occur with this name, and then the name itself, unless it is a folder marker.
-    pub(super) fn show<E>(
+    /// Returns the folders that first occur with this name.
+    pub(super) fn enter<'a>(
         &mut self,
-        name: &Candidate<'_>,
-        visit: &mut impl FnMut(&Candidate<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ControlFlow<()>, E> {
-        for folder in self.enter(name.key) {
-            // A slash folds to a slash, and no other character does.
-            let depth = folder.matches('/').count();
-            let end =
-                name.folded.match_indices('/').nth(depth - 1).map_or(0, |(slash, _)| slash + 1);
-            let folded = name.folded.get(..end).unwrap_or_default();
-            if visit(&Candidate { key: folder, folded, letters: letters(folded) })?.is_break() {
-                return Ok(ControlFlow::Break(()));
+        name: &Candidate<'a>,
+    ) -> impl Iterator<Item = Candidate<'a>> + use<'a> {
+        let known = self.known(name.key);
+        let &Candidate { key, folded, .. } = name;
+        // A slash folds to a slash, and no other character does.
+        let slashes = memchr_iter(b'/', key.as_bytes()).zip(memchr_iter(b'/', folded.as_bytes()));
+        slashes.filter(move |(slash, _)| *slash >= known).map(move |(slash, folded_slash)| {
+            let folded = folded.get(..=folded_slash).unwrap_or_default();
+            Candidate {
+                key: key.get(..=slash).unwrap_or_default(),
+                folded,
+                letters: letters(folded),
             }
-        }
-        if name.key.ends_with('/') { Ok(ControlFlow::Continue(())) } else { visit(name) }
+        })
     }
 
-    /// Returns the folders that first occur with a key. The content of a folder is contiguous, so a folder that does
-    /// not contain the previous key is new.
-    fn enter<'a>(&mut self, key: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+    /// Returns the length of the longest folder of a key that is not new. The content of a folder is contiguous, so a
+    /// folder that does not contain the previous key is new.
+    fn known(&mut self, key: &str) -> usize {
         let inside = folder_of(key);
-        let mut known = inside.len();
-        if inside != self.last {
-            let same =
-                inside.bytes().zip(self.last.bytes()).take_while(|(one, other)| one == other);
-            let same = inside.as_bytes().get(..same.count()).unwrap_or_default();
-            let shared = same.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-            known = shared.max(self.below);
-            self.last.clear();
-            self.last.push_str(inside);
+        if inside == self.last {
+            return inside.len();
         }
-        let new = inside.get(known..).unwrap_or_default().match_indices('/');
-        new.map(move |(slash, _)| inside.get(..=known + slash).unwrap_or_default())
+        let same = inside.bytes().zip(self.last.bytes()).take_while(|(one, other)| one == other);
+        let same = inside.as_bytes().get(..same.count()).unwrap_or_default();
+        let shared = memrchr(b'/', same).map_or(0, |slash| slash + 1);
+        self.last.clear();
+        self.last.push_str(inside);
+        shared.max(self.below)
     }
 }
 

@@ -64,14 +64,32 @@ fn is_accent(c: char) -> bool {
 ///
 /// Guarantees: a text that contains all characters of another has all its bits.
 pub(super) fn letters(folded: &str) -> u64 {
-    folded.chars().fold(0, |letters, c| {
-        let bit = match c {
-            'a'..='z' => u32::from(c) - u32::from('a'),
-            '0'..='9' => 26 + u32::from(c) - u32::from('0'),
-            other => 36 + u32::from(other) % 28,
-        };
-        letters | 1 << bit
-    })
+    if folded.is_ascii() {
+        return folded
+            .bytes()
+            .fold(0, |letters, byte| letters | ASCII_LETTERS[usize::from(byte & 127)]);
+    }
+    folded.chars().fold(0, |letters, c| letters | letter(c as u32))
+}
+
+/// Letter set of each ASCII character.
+static ASCII_LETTERS: [u64; 128] = {
+    let mut letters = [0; 128];
+    let mut code = 0;
+    while code < 128 {
+        letters[code] = letter(code as u32);
+        code += 1;
+    }
+    letters
+};
+
+const fn letter(code: u32) -> u64 {
+    let bit = match code {
+        0x61..=0x7a => code - 0x61,
+        0x30..=0x39 => 26 + code - 0x30,
+        other => 36 + other % 28,
+    };
+    1 << bit
 }
 
 #[cfg(test)]

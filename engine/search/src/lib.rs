@@ -119,7 +119,7 @@ pub struct SearchQuery {
 pub struct HitPage {
     /// Hits, best first.
     pub hits: Vec<Hit>,
-    /// Number of hits on all pages; a lower bound if `total_is_exact` is false.
+    /// Number of hits on all pages, at most [`limits::WINDOW_MAX`]; a lower bound if `total_is_exact` is false.
     pub total: usize,
     /// Whether `total` is exact. If false, there may be more hits: not all names were scanned or counted.
     pub total_is_exact: bool,

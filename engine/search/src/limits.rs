@@ -1,6 +1,6 @@
 //! Limits of searches and of the name cache.
 
-/// Maximum of offset plus limit of a search: the number of hits that it holds in memory.
+/// Maximum of offset plus limit of a search: the number of hits that it holds in memory, and that it counts.
 pub const WINDOW_MAX: usize = 10_000;
 /// Maximum number of names that a search scans in the index. Beyond it the result is marked as incomplete.
 pub const SCAN_NAMES_MAX: usize = 4_000_000;

@@ -3,6 +3,7 @@
 //! Non-goals: scores (`rank.rs`), and loading names into memory (`name_cache.rs`).
 
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 use engine::snapshot::Snapshot;
@@ -13,7 +14,7 @@ use super::limits;
 use super::name_cache::{CacheLookup, NameCache};
 use super::name_list::{NameList, NameRange};
 use super::rank::Ranker;
-use super::top_hits::TopHits;
+use super::top_hits::{TopHits, WorstHit};
 use super::{Hit, HitItem, HitPage, SearchQuery};
 
 /// Runs a search. Fails with [`Error::Cancelled`] once `cancelled` returns true.
@@ -45,7 +46,9 @@ pub(super) fn search(
             scan_index(snapshot, query, &mut ranker, limits::SCAN_NAMES_MAX, cancelled)?
         }
     };
-    let (total, ranked) = best.into_sorted();
+    let (count, ranked) = best.into_sorted();
+    let total = count.min(limits::WINDOW_MAX);
+    let total_is_exact = total_is_exact && total == count;
     let mut hits = HitPage { hits: Vec::new(), total, total_is_exact, from_memory };
     let mut folded = String::new();
     for ranked in ranked.into_iter().skip(query.offset) {
@@ -67,37 +70,60 @@ fn search_cached(
     cancelled: &(impl Fn() -> bool + Sync),
 ) -> Result<TopHits> {
     let part = names.below(query.folder.as_str());
+    let progress = Mutex::new(Progress::default());
     if part.count() <= limits::SINGLE_THREAD_NAMES_MAX {
-        return look_at(&part, query, ranker, cancelled);
+        return look_at(&part, query, ranker, &progress, cancelled);
     }
     let (first, second) = part.halves();
     let mut another = ranker.clone();
     thread::scope(|scope| {
-        let look = || look_at(&second, query, &mut another, cancelled);
+        let look = || look_at(&second, query, &mut another, &progress, cancelled);
         let started = thread::Builder::new().spawn_scoped(scope, look);
-        let mut best = look_at(&first, query, ranker, cancelled)?;
+        let mut best = look_at(&first, query, ranker, &progress, cancelled)?;
         let others = match started.map(ScopedJoinHandle::join) {
             Ok(Ok(others)) => others,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             // The system cannot start another thread.
-            Err(_) => look_at(&second, query, ranker, cancelled),
+            Err(_) => look_at(&second, query, ranker, &progress, cancelled),
         };
         best.add(others?);
         Ok(best)
     })
 }
 
+/// Progress of all threads of a search.
+#[derive(Default)]
+struct Progress {
+    /// Number of hits.
+    counted: usize,
+    /// Best of the worst top hits of each thread.
+    worst: WorstHit,
+}
+
+/// Returns the top hits of a range. When the hits are more than [`limits::WINDOW_MAX`], only names are examined that may
+/// be one of the top hits.
 fn look_at(
     part: &NameRange,
     query: &SearchQuery,
     ranker: &mut Ranker,
+    progress: &Mutex<Progress>,
     cancelled: &impl Fn() -> bool,
 ) -> Result<TopHits> {
     let mut best = TopHits::new(query.offset + query.limit);
-    let prefilter = ranker.prefilter();
-    let visit = |candidate: &Candidate<'_>| score_candidate(query, ranker, &mut best, candidate);
-    let after_block = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
-    part.each(prefilter, visit, after_block)?;
+    let (mut prefilter, mut scan) = (ranker.prefilter(), part.scan());
+    let mut counted = 0;
+    while scan.visit_block(&mut prefilter, |name| score_candidate(query, ranker, &mut best, name)) {
+        if cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.counted += best.count() - counted;
+        progress.worst = progress.worst.max(best.worst());
+        counted = best.count();
+        if progress.counted > limits::WINDOW_MAX {
+            prefilter.want(Ranker::files_above(&progress.worst));
+        }
+    }
     Ok(best)
 }
 
@@ -112,17 +138,20 @@ fn scan_index(
     let mut best = TopHits::new(query.offset + query.limit);
     let (mut seen, mut folded) = (0, String::new());
     let mut folders = Folders::new(query.folder.as_str(), query.folder.as_str());
-    let mut visit = |candidate: &Candidate<'_>| {
-        seen += 1;
-        if seen % limits::CANCEL_CHECK_NAMES == 0 && cancelled() {
-            return Err(Error::Cancelled);
-        }
-        score_candidate(query, ranker, &mut best, candidate);
-        let is_enough = seen >= names_max;
-        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    };
     let walked = snapshot.visit_keys(&query.bucket, &query.folder, |key| {
-        folders.show(&Candidate::new(key, &mut folded), &mut visit)
+        let name = Candidate::new(key, &mut folded);
+        let new_folders = folders.enter(&name);
+        for candidate in new_folders.chain(Some(name).filter(|name| !name.is_folder())) {
+            seen += 1;
+            if seen % limits::CANCEL_CHECK_NAMES == 0 && cancelled() {
+                return Err(Error::Cancelled);
+            }
+            score_candidate(query, ranker, &mut best, &candidate);
+            if seen >= names_max {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok((best, walked.is_continue()))
 }
@@ -133,7 +162,7 @@ fn score_candidate(
     best: &mut TopHits,
     candidate: &Candidate<'_>,
 ) {
-    let points_min = best.score_min(candidate.key.ends_with('/'));
+    let points_min = best.score_min(candidate.is_folder());
     if !is_hidden(query, candidate.key)
         && let Some(points) = ranker.score(candidate, points_min)
     {
@@ -192,4 +221,76 @@ fn found(snapshot: &Snapshot, bucket: &BucketName, key: &str) -> Result<Option<H
     let Ok(key) = ObjectKey::parse(key) else { return Ok(None) };
     let name = ObjectName::new(bucket.clone(), key);
     Ok(snapshot.get(&name)?.map(HitItem::File))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::rng::{Rng, SeededRng};
+
+    use super::super::name_list::Key;
+    use super::super::top_hits::RankedName;
+    use super::*;
+
+    const WORDS: [&str; 12] =
+        ["cat", "Cat", "cart", "dog", "2024", "red", "report", "a", "chloé", "img", "kitchen", "x"];
+    const QUERIES: [&str; 13] = [
+        "cat", "2024", "dog cat", "img_2", "ktichen", "chloe", "ct", "a", "cat.png", "red/",
+        "report 9", "cat cat", "zq",
+    ];
+
+    /// Scores every name and folder, and returns the top hits.
+    fn all_scored(keys: &[String], query: &SearchQuery, ranker: &mut Ranker) -> Vec<RankedName> {
+        let mut best = TopHits::new(query.offset + query.limit);
+        let (mut folders, mut folded) = (Folders::new("", ""), String::new());
+        for key in keys {
+            let name = Candidate::new(key, &mut folded);
+            for candidate in folders.enter(&name).chain([name]) {
+                let points = ranker.score(&candidate, 0);
+                points.into_iter().for_each(|points| best.offer(candidate.key, points));
+            }
+        }
+        best.into_sorted().1
+    }
+
+    #[test]
+    fn uncounted_names_are_not_among_the_top_hits() {
+        let chance = SeededRng::new(3);
+        let word = || WORDS[chance.below(WORDS.len() as u64) as usize];
+        let mut changes = std::collections::BTreeMap::new();
+        for number in 0..80_000 {
+            let (one, two, three) = (word(), word(), word());
+            let key = match chance.below(6) {
+                0 => format!("{one}/{two}-{number}/{three}.png"),
+                1 => format!("{one}/{two}/{three}_{number}.png"),
+                2 => format!("{one}/{two} {three} {number}.JPG"),
+                3 => format!("{one}{two}/{three}.{number}"),
+                4 => format!("IMG_2024{number}_{one}.png"),
+                _ => format!("{one}/{two}/{}/{three}{number}", chance.below(900)),
+            };
+            changes.insert(Key::new(&key), true);
+        }
+        let mut names = NameList::default();
+        names.apply(changes);
+        let keys = names.keys();
+        let mut bounded = 0;
+        for (text, (offset, limit)) in QUERIES
+            .iter()
+            .flat_map(|text| [(0, 1), (0, 20), (9_000, 1_000), (0, 0)].map(|window| (text, window)))
+        {
+            let query = SearchQuery {
+                bucket: BucketName::parse("bucket").unwrap(),
+                folder: FolderKey::root(),
+                text: (*text).to_owned(),
+                excluded_suffix: String::new(),
+                offset,
+                limit,
+            };
+            let mut ranker = Ranker::new(text, "").unwrap();
+            let expected = all_scored(&keys, &query, &mut ranker);
+            let best = search_cached(&names, &query, &mut ranker, &|| false).unwrap();
+            bounded += usize::from(best.count() > limits::WINDOW_MAX);
+            assert_eq!(best.into_sorted().1, expected, "{text:?}, {offset} + {limit}");
+        }
+        assert!(bounded > QUERIES.len(), "{bounded} searches with more hits than are counted");
+    }
 }

@@ -8,11 +8,10 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use engine::Result;
+use engine::limits::KEY_BYTES_MAX;
 use engine::snapshot::compare_keys;
 use imbl::OrdMap;
 
@@ -30,6 +29,9 @@ const BLOCK_NAMES_MIN: usize = 64;
 const BLOCK_OVERHEAD_BYTES: usize = 256;
 /// Memory overhead of a name.
 const NAME_BYTES: usize = size_of::<u16>() + size_of::<u64>();
+/// Bit of a length: the name is in a folder that the name before it is not in.
+const OPENS_FOLDER: u16 = 1 << 15;
+const _: () = assert!(KEY_BYTES_MAX < OPENS_FOLDER as usize);
 
 /// Key, compared in index order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +67,7 @@ pub(super) struct NameList {
 /// Block of consecutive names.
 struct Block {
     text: Box<str>,
+    /// Length of each name, with [`OPENS_FOLDER`].
     lengths: Box<[u16]>,
     letters: Box<[u64]>,
 }
@@ -74,26 +77,31 @@ type Name<'a> = (&'a str, u64);
 
 impl Block {
     fn of(names: &[Name<'_>]) -> Self {
+        let before = std::iter::once("").chain(names.iter().map(|(key, _)| *key));
+        // No key is longer than `KEY_BYTES_MAX`.
+        let length = |((key, _), before): (&Name<'_>, &str)| {
+            let is_inside = before.starts_with(folder_of(key));
+            key.len() as u16 | if is_inside { 0 } else { OPENS_FOLDER }
+        };
         Self {
             text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
-            // No key is longer than `limits::KEY_BYTES_MAX`.
-            lengths: names.iter().map(|(key, _)| key.len() as u16).collect(),
+            lengths: names.iter().zip(before).map(length).collect(),
             letters: names.iter().map(|(_, letters)| *letters).collect(),
         }
     }
 
-    /// Returns the range and the letter set of each name.
-    fn places(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
+    /// Returns the range of each name, and whether it opens a folder.
+    fn places(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         let mut end = 0;
-        self.lengths.iter().zip(&self.letters).map(move |(length, letters)| {
+        self.lengths.iter().map(move |length| {
             let start = end;
-            end += usize::from(*length);
-            (start..end, *letters)
+            end += usize::from(length & !OPENS_FOLDER);
+            (start..end, length & OPENS_FOLDER != 0)
         })
     }
 
     fn names(&self) -> impl Iterator<Item = Name<'_>> {
-        self.places().map(|(place, letters)| (self.key(place), letters))
+        self.places().zip(&self.letters).map(|((place, _), letters)| (self.key(place), *letters))
     }
 
     fn key(&self, place: Range<usize>) -> &str {
@@ -101,9 +109,18 @@ impl Block {
     }
 
     /// Collects the names that pass the letter test of a prefilter, not folded yet.
-    fn pick(&self, prefilter: &Prefilter, picks: &mut Vec<Survivor>) {
-        let picked = self.places().filter(|(_, letters)| prefilter.may_match(*letters));
-        picks.extend(picked.map(|(key, letters)| Survivor { folded: 0..0, key, letters }));
+    fn pick(&self, prefilter: &mut Prefilter, picks: &mut Vec<Survivor>) {
+        let (openers, files) = prefilter.test_letters(&self.letters);
+        let tests = openers.iter().zip(files);
+        for (((key, opens_folder), letters), (opener, file)) in
+            self.places().zip(&self.letters).zip(tests)
+        {
+            let passes = if opens_folder { *opener } else { *file };
+            if passes {
+                let letters = *letters;
+                picks.push(Survivor { folded: 0..0, key, letters, opens_folder, is_wanted: *file });
+            }
+        }
     }
 
     /// Folds these names; all of the block at once if that is cheaper.
@@ -143,6 +160,13 @@ impl NameList {
     /// Returns the approximate memory use.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Returns all names, in index order.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> Vec<String> {
+        let names = self.blocks.values().flat_map(|block| block.names());
+        names.map(|(key, _)| key.to_owned()).collect()
     }
 
     /// Adds (`true`) and removes names. Existing names may be added, and missing names removed.
@@ -291,37 +315,55 @@ impl NameRange {
         (self, second)
     }
 
-    /// Visits every name that passes a prefilter, and every folder of such names. `after_block` can stop the
-    /// iteration.
-    pub(super) fn each(
-        &self,
-        mut prefilter: Prefilter,
-        mut visit: impl FnMut(&Candidate<'_>),
-        mut after_block: impl FnMut() -> Result<()>,
-    ) -> Result<()> {
-        let (mut picks, mut folded) = (Vec::new(), String::new());
-        let mut folders = Folders::new(&self.folder, &self.last);
-        let mut visit = |candidate: &Candidate<'_>| {
-            visit(candidate);
-            Ok::<_, Infallible>(ControlFlow::Continue(()))
-        };
-        for block in &self.blocks {
-            block.pick(&prefilter, &mut picks);
-            if !picks.is_empty() {
-                block.fold(&mut picks, &mut folded);
-                prefilter.retain_candidates(&folded, &mut picks);
-            }
-            for Survivor { key, folded: place, letters } in picks.drain(..) {
-                let folded = folded.get(place).unwrap_or_default();
-                let candidate = Candidate { key: block.key(key), folded, letters };
-                // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
-                if self.folder.is_empty() || candidate.key.starts_with(&self.folder) {
-                    let Ok(_) = folders.show(&candidate, &mut visit);
-                }
-            }
-            after_block()?;
+    /// Returns a scan of the range, at its start.
+    pub(super) fn scan(&self) -> Scan<'_> {
+        Scan {
+            folder: &self.folder,
+            blocks: self.blocks.iter(),
+            folders: Folders::new(&self.folder, &self.last),
+            picks: Vec::new(),
+            folded: String::new(),
         }
-        Ok(())
+    }
+}
+
+/// Scan of a range, block by block.
+pub(super) struct Scan<'a> {
+    folder: &'a str,
+    blocks: std::slice::Iter<'a, Arc<Block>>,
+    folders: Folders,
+    /// Scratch memory: the names of the block that may match, and its folded text.
+    picks: Vec<Survivor>,
+    folded: String,
+}
+
+impl Scan<'_> {
+    /// Visits every name of the next block that passes a prefilter, and every folder of such names. Returns false after
+    /// the last block.
+    pub(super) fn visit_block(
+        &mut self,
+        prefilter: &mut Prefilter,
+        mut visit: impl FnMut(&Candidate<'_>),
+    ) -> bool {
+        let Some(block) = self.blocks.next() else { return false };
+        block.pick(prefilter, &mut self.picks);
+        if !self.picks.is_empty() {
+            block.fold(&mut self.picks, &mut self.folded);
+            prefilter.retain_candidates(&self.folded, &mut self.picks);
+        }
+        for Survivor { key, folded, letters, is_wanted, .. } in self.picks.drain(..) {
+            let folded = self.folded.get(folded).unwrap_or_default();
+            let name = Candidate { key: block.key(key), folded, letters };
+            // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
+            if !self.folder.is_empty() && !name.key.starts_with(self.folder) {
+                continue;
+            }
+            self.folders.enter(&name).for_each(|folder| visit(&folder));
+            if is_wanted && !name.is_folder() {
+                visit(&name);
+            }
+        }
+        true
     }
 }
 
@@ -332,20 +374,18 @@ mod tests {
     use super::*;
     use engine::rng::{Rng, SeededRng};
 
-    fn all(names: &NameList) -> Vec<&str> {
-        names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()
-    }
-
     /// Returns every name and folder visited in both halves.
     fn shown(names: &NameList, folder: &str) -> Vec<String> {
         let mut shown = Vec::new();
         let (first, second) = names.below(folder).halves();
         for part in [first, second] {
-            let visit = |candidate: &Candidate<'_>| {
+            let mut visit = |candidate: &Candidate<'_>| {
                 assert_eq!(candidate.letters, letters(&folded(candidate.key)));
                 shown.push(candidate.key.to_owned());
             };
-            part.each(Prefilter::new(Vec::new()), visit, || Ok(())).unwrap();
+            let (mut prefilter, mut scan) =
+                (Prefilter::new(String::new(), Vec::new()), part.scan());
+            while scan.visit_block(&mut prefilter, &mut visit) {}
         }
         shown
     }
@@ -382,7 +422,7 @@ mod tests {
                 }
                 names.apply(changes);
                 let is_as = |names: &NameList, model: &BTreeSet<Key>| {
-                    assert!(all(names).into_iter().eq(model.iter().map(|key| &*key.0)));
+                    assert!(names.keys().iter().eq(model.iter().map(|key| &*key.0)));
                 };
                 is_as(&names, &model);
                 is_as(&before.0, &before.1);

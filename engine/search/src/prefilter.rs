@@ -1,14 +1,16 @@
 //! Prefilter: discards names that cannot match, many at a time.
 //!
 //! The first test compares letter sets; for words that may have typos, the second searches for pieces of the word,
-//! one of which must match exactly. The remaining names are matched one by one.
+//! one of which must match exactly. Once only files of a minimum score are wanted, the third searches for the first
+//! word itself. The remaining names are matched one by one.
 //!
-//! Guarantees: no matching name is discarded, and no name with a matching folder.
+//! Guarantees: no matching name of that score is discarded, and no name with a matching folder.
 //! Non-goals: the source of names, matching.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
+use memchr::memrchr;
 
 /// Name that passed.
 #[derive(Clone, Debug)]
@@ -19,26 +21,61 @@ pub(super) struct Survivor {
     pub(super) folded: Range<usize>,
     /// Letter set of the folded form.
     pub(super) letters: u64,
+    /// Whether it is in a folder that the name before it is not in.
+    pub(super) opens_folder: bool,
+    /// Whether it is wanted itself, not only its folders.
+    pub(super) is_wanted: bool,
 }
 
 /// Prefilter of a query.
 pub(super) struct Prefilter {
+    /// Query words, separated by one space.
+    whole: String,
     words: Vec<PrefilterWord>,
-    /// Scratch memory: the names that contain a piece.
+    files: WantedFiles,
+    /// Scratch memory: the names that pass a test, and those that pass it as files.
     marks: Vec<bool>,
+    file_marks: Vec<bool>,
+}
+
+/// Files that are wanted, besides all matching folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WantedFiles {
+    /// All that match.
+    All,
+    /// Those with the first word in their name, and those with it in their path whose name is not longer.
+    InPath { chars_max: usize },
+    /// Those with the first word in their name.
+    InName,
+    /// Those whose name starts with the first word: names that consist of the query, without or with an extension, and
+    /// those that are not longer.
+    AtStart { chars_max: usize },
+    /// None.
+    None,
 }
 
 /// Requirements of a query word.
 pub(super) struct PrefilterWord {
     /// Letter set of the word.
     pub(super) letters: u64,
-    /// Number of letters that may be missing.
+    /// Number of letters that may be missing, at most 2.
     pub(super) errors_max: u8,
+    /// The word.
+    pub(super) finder: Finder<'static>,
     /// Pieces of the word, one of which must be in the name if letters are missing.
     pub(super) pieces: Vec<Finder<'static>>,
 }
 
 impl PrefilterWord {
+    /// Unmarks the letter sets that lack more letters of the word than `errors`.
+    fn test_letters(&self, names: &[u64], errors: u8, marks: &mut [bool]) {
+        match errors {
+            0 => lacks_at_most::<0>(self.letters, names, marks),
+            1 => lacks_at_most::<1>(self.letters, names, marks),
+            _ => lacks_at_most::<2>(self.letters, names, marks),
+        }
+    }
+
     /// Returns the letters that a name lacks.
     fn lacking(&self, letters: u64) -> u64 {
         self.letters & !letters
@@ -46,24 +83,39 @@ impl PrefilterWord {
 }
 
 impl Prefilter {
-    /// Creates a prefilter of names that may match all of these words.
-    pub(super) fn new(words: Vec<PrefilterWord>) -> Self {
-        Self { words, marks: Vec::new() }
+    /// Creates a prefilter of names that may match all words of a query.
+    pub(super) fn new(whole: String, words: Vec<PrefilterWord>) -> Self {
+        Self { whole, words, files: WantedFiles::All, marks: Vec::new(), file_marks: Vec::new() }
     }
 
-    /// Returns whether a name with this letter set may match.
-    pub(super) fn may_match(&self, letters: u64) -> bool {
-        self.words.iter().all(|word| {
-            let mut lacking = word.lacking(letters);
-            for _ in 0..word.errors_max {
-                lacking &= lacking.saturating_sub(1);
-            }
-            lacking == 0
-        })
+    /// Discards other files from now on.
+    pub(super) fn want(&mut self, files: WantedFiles) {
+        self.files = files;
     }
 
-    /// Discards names that passed the letter test but cannot match. They are in the text in order.
+    /// Returns for each of these letter sets whether a name with it may match that opens a folder, and whether another
+    /// may.
+    pub(super) fn test_letters(&mut self, names: &[u64]) -> (&[bool], &[bool]) {
+        self.marks.clear();
+        self.marks.resize(names.len(), true);
+        for word in &self.words {
+            word.test_letters(names, word.errors_max, &mut self.marks);
+        }
+        if self.files == WantedFiles::All {
+            return (&self.marks, &self.marks);
+        }
+        self.file_marks.clear();
+        self.file_marks.resize(names.len(), self.files != WantedFiles::None);
+        for word in &self.words {
+            word.test_letters(names, 0, &mut self.file_marks);
+        }
+        (&self.marks, &self.file_marks)
+    }
+
+    /// Discards names that passed the letter test but cannot match, and files that are not wanted. The names are in the
+    /// text in order.
     pub(super) fn retain_candidates(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
+        self.retain_wanted(folded, picks);
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
             if picks.iter().all(|pick| word.lacking(pick.letters) == 0) {
                 continue;
@@ -71,25 +123,84 @@ impl Prefilter {
             self.marks.clear();
             self.marks.extend(picks.iter().map(|pick| word.lacking(pick.letters) == 0));
             for piece in &word.pieces {
-                mark_holders(piece, folded.as_bytes(), picks, &mut self.marks);
+                mark_holders(piece, folded.as_bytes(), picks, &mut self.marks, |_, _| true);
             }
-            let mut marks = self.marks.iter();
-            picks.retain(|_| marks.next().is_some_and(|mark| *mark));
+            retain_marked(picks, &self.marks);
         }
+    }
+
+    fn retain_wanted(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
+        // Without files, no name was picked that opens no folder.
+        if matches!(self.files, WantedFiles::All | WantedFiles::None) {
+            return;
+        }
+        let Some(word) = self.words.first() else { return };
+        let is_wanted = |place: &Range<usize>, at: usize| {
+            let path = folded.get(place.clone()).unwrap_or_default();
+            is_wanted(self.files, &self.whole, path, at - place.start)
+        };
+        self.marks.clear();
+        self.marks.resize(picks.len(), false);
+        mark_holders(&word.finder, folded.as_bytes(), picks, &mut self.marks, is_wanted);
+        for (pick, mark) in picks.iter_mut().zip(&self.marks) {
+            pick.is_wanted &= mark;
+        }
+        picks.retain(|pick| pick.is_wanted || pick.opens_folder);
     }
 }
 
-/// Marks the names that contain a piece entirely.
-fn mark_holders(piece: &Finder<'_>, text: &[u8], picks: &[Survivor], marks: &mut [bool]) {
+/// Returns whether a file is wanted that has the first word of the query at this byte of its path.
+fn is_wanted(files: WantedFiles, whole: &str, path: &str, at: usize) -> bool {
+    let start = memrchr(b'/', path.as_bytes()).map_or(0, |slash| slash + 1);
+    let name = path.get(start..).unwrap_or_default();
+    match files {
+        WantedFiles::All => true,
+        WantedFiles::InPath { chars_max } => at >= start || name.chars().count() <= chars_max,
+        WantedFiles::InName => at >= start,
+        WantedFiles::AtStart { chars_max } => {
+            let rest = name.strip_prefix(whole);
+            let is_whole = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            at == start && (is_whole || name.chars().count() <= chars_max)
+        }
+        WantedFiles::None => false,
+    }
+}
+
+/// Unmarks the letter sets that lack more than `ERRORS` of these letters. Compiled to vector instructions.
+fn lacks_at_most<const ERRORS: usize>(letters: u64, names: &[u64], marks: &mut [bool]) {
+    for (mark, name) in marks.iter_mut().zip(names) {
+        let mut lacking = letters & !name;
+        for _ in 0..ERRORS {
+            // Removes the lowest bit, if there is one.
+            lacking &= lacking.wrapping_sub(1);
+        }
+        *mark &= lacking == 0;
+    }
+}
+
+fn retain_marked(picks: &mut Vec<Survivor>, marks: &[bool]) {
+    let mut marks = marks.iter();
+    picks.retain(|_| marks.next().is_some_and(|mark| *mark));
+}
+
+/// Marks the names that contain a piece entirely, at an accepted position.
+fn mark_holders(
+    piece: &Finder<'_>,
+    text: &[u8],
+    picks: &[Survivor],
+    marks: &mut [bool],
+    accepts: impl Fn(&Range<usize>, usize) -> bool,
+) {
     let mut from = 0;
     let mut rest = picks.iter().zip(marks).peekable();
     while let Some(at) = text.get(from..).and_then(|text| piece.find(text)) {
         let start = from + at;
         while rest.next_if(|(pick, _)| pick.folded.end <= start).is_some() {}
         let Some((pick, mark)) = rest.peek_mut() else { return };
+        let is_inside = start + piece.needle().len() <= pick.folded.end;
         if pick.folded.start > start {
             from = pick.folded.start;
-        } else if start + piece.needle().len() <= pick.folded.end {
+        } else if is_inside && accepts(&pick.folded, start) {
             **mark = true;
             from = pick.folded.end;
         } else {
@@ -114,8 +225,9 @@ mod tests {
         ) {
             let pieces: Vec<&str> = vec![&word[..1], &word[1..]];
             let finders = pieces.iter().map(|piece| Finder::new(piece.as_bytes()).into_owned());
-            let word = PrefilterWord { letters: letters(&word), errors_max, pieces: finders.collect() };
-            let mut prefilter = Prefilter::new(vec![word]);
+            let finder = Finder::new(&word).into_owned();
+            let word = PrefilterWord { letters: letters(&word), errors_max, finder, pieces: finders.collect() };
+            let mut prefilter = Prefilter::new(String::new(), vec![word]);
             let mut folded = String::new();
             let mut picks = Vec::new();
             let mut expected = Vec::new();
@@ -124,10 +236,10 @@ mod tests {
                 folded.push_str(name);
                 let letters = letters(name);
                 // There are other names between the requested ones.
-                if !is_asked || !prefilter.may_match(letters) {
+                if !is_asked || !prefilter.test_letters(&[letters]).0[0] {
                     continue;
                 }
-                picks.push(Survivor { key: place.clone(), folded: place.clone(), letters });
+                picks.push(survivor(place.clone(), letters, false));
                 let is_whole = prefilter.words[0].lacking(letters) == 0;
                 if is_whole || pieces.iter().any(|piece| name.contains(piece)) {
                     expected.push(place);
@@ -138,10 +250,51 @@ mod tests {
         }
 
         #[test]
-        fn prefilter_allows_one_missing_letter_per_typo(wanted: u64, there: u64, errors_max in 0..3_u8) {
-            let word = PrefilterWord { letters: wanted, errors_max, pieces: Vec::new() };
-            let is_enough = (wanted & !there).count_ones() <= u32::from(errors_max);
-            prop_assert_eq!(Prefilter::new(vec![word]).may_match(there), is_enough);
+        fn prefilter_drops_no_wanted_file(
+            names in proptest::collection::vec(("[ab./]{1,8}", any::<bool>()), 0..9),
+            word in "[ab]{1,3}",
+        ) {
+            for (files, is_wanted) in [
+                (WantedFiles::All, (|_, _, _| true) as fn(&str, &str, &str) -> bool),
+                (WantedFiles::InPath { chars_max: 3 }, |path, name, word| {
+                    name.contains(word) || path.contains(word) && name.len() <= 3
+                }),
+                (WantedFiles::InName, |_, name, word| name.contains(word)),
+                (WantedFiles::AtStart { chars_max: 3 }, |_, name, word| {
+                    name.starts_with(word) && (name.len() <= 3 || name == word || name.starts_with(&format!("{word}.")))
+                }),
+            ] {
+                let finder = Finder::new(&word).into_owned();
+                let letters = letters(&word);
+                let of_query = PrefilterWord { letters, errors_max: 0, finder, pieces: Vec::new() };
+                let mut prefilter = Prefilter::new(word.clone(), vec![of_query]);
+                prefilter.want(files);
+                let (mut folded, mut picks, mut expected) = (String::new(), Vec::new(), Vec::new());
+                for (path, opens_folder) in &names {
+                    let place = folded.len()..folded.len() + path.len();
+                    folded.push_str(path);
+                    let name = path.rsplit('/').next().unwrap_or_default();
+                    picks.push(survivor(place.clone(), letters, *opens_folder));
+                    if *opens_folder || is_wanted(path, name, &word) {
+                        expected.push(place);
+                    }
+                }
+                prefilter.retain_candidates(&folded, &mut picks);
+                prop_assert_eq!(picks.into_iter().map(|pick| pick.folded).collect::<Vec<_>>(), expected);
+            }
         }
+
+        #[test]
+        fn prefilter_allows_one_missing_letter_per_typo(wanted: u64, there: u64, errors_max in 0..3_u8) {
+            let finder = Finder::new("").into_owned();
+            let word = PrefilterWord { letters: wanted, errors_max, finder, pieces: Vec::new() };
+            let is_enough = (wanted & !there).count_ones() <= u32::from(errors_max);
+            let mut prefilter = Prefilter::new(String::new(), vec![word]);
+            prop_assert_eq!(prefilter.test_letters(&[there]).0, [is_enough]);
+        }
+    }
+
+    fn survivor(place: Range<usize>, letters: u64, opens_folder: bool) -> Survivor {
+        Survivor { key: place.clone(), folded: place, letters, opens_folder, is_wanted: true }
     }
 }

@@ -23,6 +23,7 @@
 //!
 //! Non-goals: the source and the order of names.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use memchr::memmem::Finder;
@@ -32,7 +33,8 @@ use nucleo::{Config, Matcher, Utf32Str};
 use super::candidate::Candidate;
 use super::case_fold::{folded, letters};
 use super::fuzzy::{FUZZY_CHARS_MAX, FuzzyByteMatcher, FuzzyMatcher};
-use super::prefilter::{Prefilter, PrefilterWord};
+use super::prefilter::{Prefilter, PrefilterWord, WantedFiles};
+use super::top_hits::WorstHit;
 
 const EXACT: u16 = 1_000;
 const PREFIX: u16 = 900;
@@ -115,7 +117,19 @@ impl Ranker {
 
     /// Returns the prefilter of the query.
     pub(super) fn prefilter(&self) -> Prefilter {
-        Prefilter::new(self.words.iter().map(Word::prefilter).collect())
+        Prefilter::new(self.whole.clone(), self.words.iter().map(Word::prefilter).collect())
+    }
+
+    /// Returns the files that may be better than a hit, or equal.
+    pub(super) fn files_above(worst: &WorstHit) -> WantedFiles {
+        let Reverse(chars_max) = worst.name_chars;
+        match worst.points {
+            _ if worst.is_folder => WantedFiles::None,
+            PREFIX.. => WantedFiles::AtStart { chars_max },
+            SUBSTRING.. => WantedFiles::InName,
+            PATH.. => WantedFiles::InPath { chars_max },
+            _ => WantedFiles::All,
+        }
     }
 
     /// Returns the score of a candidate; `None` if it does not match. A score below `points_min` may be too low.
@@ -232,7 +246,8 @@ impl Word {
             Finder::new(piece.as_bytes()).into_owned()
         };
         let pieces = self.fuzzy_chars.iter().flat_map(|near| near.pieces().map(finder)).collect();
-        PrefilterWord { letters: self.letters, errors_max: self.errors_max, pieces }
+        let finder = self.finder.clone();
+        PrefilterWord { letters: self.letters, errors_max: self.errors_max, finder, pieces }
     }
 
     fn find(

@@ -5,7 +5,7 @@
 //!
 //! Non-goals: scoring.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use memchr::memrchr;
@@ -15,6 +15,15 @@ use memchr::memrchr;
 pub(super) struct RankedName {
     pub(super) key: String,
     pub(super) points: u16,
+}
+
+/// Worst of the top hits: a name that compares less is not one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WorstHit {
+    pub(super) is_folder: bool,
+    pub(super) points: u16,
+    /// Number of characters of its name.
+    pub(super) name_chars: Reverse<usize>,
 }
 
 /// Bounded collection of the top hits.
@@ -40,6 +49,24 @@ impl TopHits {
             }
         }
         self.heap.push(RankedName { key: key.to_owned(), points });
+    }
+
+    /// Returns the worst of the top hits; the default while any hit is one.
+    pub(super) fn worst(&self) -> WorstHit {
+        if self.capacity == 0 {
+            return WorstHit { is_folder: true, points: u16::MAX, name_chars: Reverse(0) };
+        }
+        let worst = self.heap.peek().filter(|_| self.heap.len() >= self.capacity);
+        worst.map_or_else(WorstHit::default, |RankedName { key, points }| WorstHit {
+            is_folder: is_folder(key),
+            points: *points,
+            name_chars: Reverse(name(key).chars().count()),
+        })
+    }
+
+    /// Returns the number of hits offered.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// Merges the hits of another collection of different names.
