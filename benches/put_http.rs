@@ -4,31 +4,28 @@
 //! more than that for sockets, heads and the form, with the load generator on the same two cores. So about half of the
 //! engine's rate, of 4 KiB from 64 clients.
 //!
-//! The clients are connections of one thread that waits for all of them at once (epoll): each sends a prepared form as
-//! soon as the response to its last one has arrived. Server and engine each have a store of their own on the same disk,
-//! and take turns. Every acknowledged put is durable in both.
+//! The clients are connections of one thread (`support/put_load.rs`). Server and engine each have a store of their own on
+//! the same disk, and take turns. Every acknowledged put is durable in both.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
+use benches::put_load::{self, PutRequests, Window};
 use benches::rounds::{self, Sample};
 use benches::server::Running;
 use benches::table::{self, Table};
-use benches::trug::{BUCKET, Trug};
+use benches::trug::{self, BUCKET, Trug};
 use benches::{data, folder, get_latency, process, stores};
 use engine::Store;
-use rustix::event::{Timespec, epoll};
 
 const SEED: u64 = 8;
 const CLIENTS: usize = 64;
 const BYTES: usize = 4 << 10;
-const BOUNDARY: &str = "----bench-7d1f20c3";
 /// Maximum bytes written per round, approximately.
 const MEMORY_BYTES: usize = 1 << 30;
 
@@ -58,10 +55,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut failed = None;
     let samples = rounds::interleaved(round_count, 2, |contestant| {
         let sample = match contestant {
-            0 => {
-                let form = Form { address: server.address(), key: &key, bytes };
-                over_http(&server, &form, clients, length, &next)
-            }
+            0 => over_http(&server, &key, (clients, bytes), length, &next),
             _ => Ok(alone(&engine, clients, bytes, length, &next)),
         };
         let forgotten = folder::drop_page_cache(folder.path()).map_err(text);
@@ -93,151 +87,32 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         table::figure(rounds::cpu_us(&samples[1])),
     ]);
     table.print();
-    println!("Not compared with Garage, RustFS or Swift: this bench speaks forms only.");
+    println!("`peers -- --only objects` compares with other servers.");
     Ok(())
 }
 
-/// Request content of a client.
-struct Form<'a> {
-    address: SocketAddr,
-    key: &'a str,
-    bytes: usize,
-}
-
-impl Form<'_> {
-    /// Returns the request that puts a body of `client`, and the offset of the body in it.
-    fn request(&self, client: u64) -> (Vec<u8>, usize) {
-        let part = format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jpg\"\r\n\
-             Content-Type: image/jpeg\r\n\r\n"
-        );
-        let end = format!("\r\n--{BOUNDARY}--\r\n");
-        let length = part.len() + self.bytes + end.len();
-        let head = format!(
-            "POST /{BUCKET}/{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
-             Content-Length: {length}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
-             \r\n{part}",
-            data::key(SEED, 0),
-            self.address,
-            self.key,
-        );
-        let body_at = head.len();
-        let mut request = head.into_bytes();
-        request.extend_from_slice(&data::bytes(SEED + client, self.bytes));
-        request.extend_from_slice(end.as_bytes());
-        (request, body_at)
-    }
-}
-
-/// A connection that puts one object after another.
-struct Client {
-    stream: TcpStream,
-    request: Vec<u8>,
-    body_at: usize,
-    sent: usize,
-    response: Vec<u8>,
-}
-
-impl Client {
-    fn open(form: &Form<'_>, client: u64) -> io::Result<Self> {
-        let stream = TcpStream::connect(form.address)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        let (request, body_at) = form.request(client);
-        Ok(Self { stream, sent: request.len(), request, body_at, response: Vec::new() })
-    }
-
-    /// Prepares the request for an object with this number.
-    fn prepare(&mut self, number: u64) {
-        let key = data::key(SEED, number);
-        let key_at = format!("POST /{BUCKET}/").len();
-        self.request[key_at..key_at + key.len()].copy_from_slice(key.as_bytes());
-        self.request[self.body_at..self.body_at + 8].copy_from_slice(&number.to_le_bytes());
-        self.sent = 0;
-    }
-
-    /// Sends and receives without blocking. Returns true when a whole response arrived and was a success.
-    fn advance(&mut self) -> Result<bool, String> {
-        while self.sent < self.request.len() {
-            match self.stream.write(&self.request[self.sent..]) {
-                Ok(sent) => self.sent += sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(text(error)),
-            }
-        }
-        let mut piece = [0; 8 << 10];
-        loop {
-            match self.stream.read(&mut piece) {
-                Ok(0) => return Err("the server hung up".to_owned()),
-                Ok(read) => self.response.extend_from_slice(&piece[..read]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(text(error)),
-            }
-            if let Some(whole) = response_length(&self.response) {
-                if !self.response.starts_with(b"HTTP/1.1 200") || self.response.len() != whole {
-                    return Err(String::from_utf8_lossy(&self.response).into_owned());
-                }
-                self.response.clear();
-                return Ok(true);
-            }
-        }
-    }
-}
-
-/// Returns the length of the response at the start of these bytes, once it is complete.
-fn response_length(bytes: &[u8]) -> Option<usize> {
-    let head_bytes = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&bytes[..head_bytes]).ok()?;
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    let whole = head_bytes + length?;
-    (bytes.len() >= whole).then_some(whole)
-}
-
-/// Runs all clients for a while, and counts the responses in a window that starts after the warm-up.
+/// Measures puts of forms.
 fn over_http(
     server: &Running,
-    form: &Form<'_>,
-    clients: usize,
+    key: &str,
+    (clients, bytes): (usize, usize),
     length: Duration,
     next: &AtomicU64,
 ) -> Result<Sample, String> {
-    let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(errno)?;
-    let mut all = Vec::with_capacity(clients);
-    for number in 0..clients as u64 {
-        let mut client = Client::open(form, number).map_err(text)?;
-        let wish = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
-        epoll::add(&poll, &client.stream, epoll::EventData::new_u64(number), wish)
-            .map_err(errno)?;
-        client.prepare(next.fetch_add(1, Ordering::Relaxed));
-        all.push(client);
-    }
-    let (began, mut window, mut count) = (Instant::now(), None, 0);
-    let mut events = Vec::with_capacity(clients);
-    loop {
-        let now = Instant::now();
-        match window {
-            None if now - began >= length / 4 => window = Some((now, server.cpu(), count)),
-            Some((from, cpu, before)) if now - from >= length => {
-                let cpu = server.cpu().saturating_sub(cpu);
-                return Ok(rounds::sample(count - before, now - from, cpu));
-            }
-            _ => {}
-        }
-        events.clear();
-        let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
-        let buffer = rustix::buffer::spare_capacity(&mut events);
-        epoll::wait(&poll, buffer, Some(&patience)).map_err(errno)?;
-        for event in &events {
-            let client = &mut all[event.data.u64() as usize];
-            while client.advance()? {
-                count += 1;
-                client.prepare(next.fetch_add(1, Ordering::Relaxed));
-            }
-        }
-    }
+    let requests = PutRequests {
+        address: server.address(),
+        bytes,
+        frame: trug::FORM,
+        head: &|number, body_bytes| {
+            let path = format!("/{BUCKET}/{}", data::key(SEED, number));
+            trug::form_head(server.address(), &path, key, body_bytes)
+        },
+    };
+    let mut number = next.load(Ordering::Relaxed);
+    let window = Window { length, puts_max: u64::MAX };
+    let sample = put_load::measure(server, &requests, clients, window, &mut number);
+    next.store(number, Ordering::Relaxed);
+    sample
 }
 
 /// Measures the same puts from threads that call the engine.
@@ -273,9 +148,5 @@ fn alone(
 }
 
 fn text(error: io::Error) -> String {
-    error.to_string()
-}
-
-fn errno(error: rustix::io::Errno) -> String {
     error.to_string()
 }

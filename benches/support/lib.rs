@@ -16,6 +16,8 @@ pub mod name_generator;
 pub mod nginx;
 pub mod npm;
 pub mod process;
+pub mod process_group;
+pub mod put_load;
 pub mod raw_log_baseline;
 pub mod rounds;
 pub mod server;

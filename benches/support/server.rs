@@ -1,19 +1,18 @@
-//! A server under test: started on a free local port, awaited, loaded with `wrk`, stopped by its process id.
+//! A server under test: started on a free local port, awaited, loaded with `wrk`, stopped with all its processes.
 
+use std::any::Any;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use super::process;
+use super::process_group::ProcessGroup;
 use super::rounds::{self, Sample};
 
-const READY_MAX: Duration = Duration::from_secs(10);
-const STOP_MAX: Duration = Duration::from_secs(10);
+const READY_MAX: Duration = Duration::from_secs(30);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -24,6 +23,11 @@ pub trait ServerKind {
 
     /// Prepares `folder` and returns the command that runs the server in the foreground, on this address.
     fn command(&self, folder: &Path, address: SocketAddr) -> Result<Command, String>;
+
+    /// Prepares `folder` and returns the commands of further processes of the server, which are started before it.
+    fn backends(&self, _folder: &Path) -> Result<Vec<Command>, String> {
+        Ok(Vec::new())
+    }
 
     /// Uploads the objects to the server at this address, where they are not in place already.
     fn fill(&self, _folder: &Path, _address: SocketAddr) -> Result<(), String> {
@@ -41,8 +45,13 @@ pub trait ServerKind {
 
 /// A running server. Dropping it stops it.
 pub struct Running {
-    child: Child,
+    /// Process groups in the order of their stop.
+    processes: Vec<ProcessGroup>,
+    /// Ids of the processes whose CPU time is counted, each with its descendants; the first accepts the requests.
+    ids: Vec<u32>,
     address: SocketAddr,
+    /// Owner of processes that are not in `processes`.
+    _owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// Parameters of one run of `wrk`.
@@ -75,20 +84,31 @@ impl Running {
         }
     }
 
+    /// Takes a server with these processes that something else started, and stops when it is dropped.
+    pub fn owned(address: SocketAddr, ids: Vec<u32>, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { processes: Vec::new(), ids, address, _owner: Some(owner) }
+    }
+
     /// Starts a server and waits until it responds, with any status.
-    fn start_empty(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// When it ends at once, or does not respond within 30 seconds.
+    pub fn start_empty(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         drop(listener);
-        let mut command = kind.command(folder, address)?;
-        let child = command.stdout(Stdio::null()).spawn().map_err(|error| {
-            format!("starting {}: {error}", command.get_program().to_string_lossy())
-        })?;
-        let mut running = Self { child, address };
+        let mut running = Self { processes: Vec::new(), ids: Vec::new(), address, _owner: None };
+        for mut command in kind.backends(folder)? {
+            running.processes.push(ProcessGroup::start(&mut command)?);
+        }
+        running.processes.insert(0, ProcessGroup::start(&mut kind.command(folder, address)?)?);
+        running.ids = running.processes.iter().map(ProcessGroup::id).collect();
         let head = head_request(kind, address, name);
         let deadline = Instant::now() + READY_MAX;
         while let Err(error) = exchange(address, head.as_bytes()) {
-            if let Ok(Some(status)) = running.child.try_wait() {
+            let ended = running.processes.iter_mut().find_map(ProcessGroup::exit_status);
+            if let Some(status) = ended {
                 return Err(format!("{} ended at once: {status}", kind.label()));
             }
             if Instant::now() > deadline {
@@ -104,14 +124,14 @@ impl Running {
         self.address
     }
 
-    /// Returns the process id.
+    /// Returns the id of the process that accepts the requests.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.ids[0]
     }
 
     /// Returns the CPU time of all its processes so far.
     pub fn cpu(&self) -> Duration {
-        process::tree_cpu(self.child.id())
+        self.ids.iter().map(|id| process::tree_cpu(*id)).sum()
     }
 
     /// Loads the server for a while.
@@ -125,34 +145,15 @@ impl Running {
             command.arg("--script").arg(script);
         }
         command.arg(format!("http://{}{}", self.address, load.path));
-        let (started, cpu) = (Instant::now(), process::tree_cpu(self.child.id()));
+        let (started, cpu) = (Instant::now(), self.cpu());
         let output = command.output().map_err(|error| format!("wrk: {error}"))?;
-        let (elapsed, cpu) =
-            (started.elapsed(), process::tree_cpu(self.child.id()).saturating_sub(cpu));
+        let (elapsed, cpu) = (started.elapsed(), self.cpu().saturating_sub(cpu));
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             return Err(format!("wrk: {}", String::from_utf8_lossy(&output.stderr)));
         }
         let requests = parse(&text)?;
         Ok(rounds::sample(requests, elapsed, cpu))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(id) = id {
-            let _ = kill_process(id, Signal::TERM);
-        }
-        let deadline = Instant::now() + STOP_MAX;
-        while Instant::now() < deadline {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

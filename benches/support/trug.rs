@@ -13,6 +13,22 @@ use super::server::{ServerKind, post_file};
 /// Bucket of all files.
 pub const BUCKET: &str = "bench";
 
+/// Request body of a form with one file: the bytes before and after its content.
+pub const FORM: (&str, &str) = (
+    "------bench-7d1f20c3\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jpg\"\r\n\
+     Content-Type: image/jpeg\r\n\r\n",
+    "\r\n------bench-7d1f20c3--\r\n",
+);
+
+/// Returns the head of the request that uploads such a form to a path.
+pub fn form_head(address: SocketAddr, path: &str, api_key: &str, body_bytes: usize) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {api_key}\r\n\
+         Content-Length: {body_bytes}\r\n\
+         Content-Type: multipart/form-data; boundary=----bench-7d1f20c3\r\n\r\n"
+    )
+}
+
 /// The server, and the content of its store.
 pub struct Trug {
     /// The binary.
@@ -75,6 +91,21 @@ impl Trug {
             fs::write(folder.join("api-key"), key).map_err(text)?;
         }
         Ok(store)
+    }
+
+    /// Creates an API key of the store in this folder, and returns its ID and its S3 secret.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be created.
+    pub fn s3_credentials(&self, folder: &Path) -> Result<[String; 2], String> {
+        let rest = ["--account", BUCKET, "--s3", "--format", "env"];
+        let printed = self.command(&["apikey", "create"], &self.store(folder)?, &rest)?;
+        let value = |name: &str| {
+            let found = printed.lines().find_map(|line| line.split_once(name)?.1.strip_prefix('='));
+            found.map(str::to_owned).ok_or_else(|| format!("{name} is not in: {printed}"))
+        };
+        Ok([value("AWS_ACCESS_KEY_ID")?, value("AWS_SECRET_ACCESS_KEY")?])
     }
 
     /// Returns the binary given by `--trug`, or else that of the release build.
