@@ -49,7 +49,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let files = root.join(BUCKET);
     hot_gets::make_files(&files).map_err(text)?;
     let mut kinds: Vec<Box<dyn ServerKind>> =
-        vec![Box::new(Nginx { root: root.clone(), open_files: 1_000 })];
+        vec![Box::new(Nginx { root: root.clone(), open_files: 1_000, takes_puts: false })];
     let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
     if program.exists() {
         let names = hot_gets::names();

@@ -77,7 +77,7 @@ fn measure_set(
     let own = folder.join("trug");
     fs::create_dir_all(&own).map_err(text)?;
     fill(&trug.store(&own)?, files, bytes)?;
-    let nginx = Nginx { root, open_files: files };
+    let nginx = Nginx { root, open_files: files, takes_puts: false };
     let first = name(0);
     let (ours, theirs) =
         (Running::start(&trug, &own, &first)?, Running::start(&nginx, folder, &first)?);

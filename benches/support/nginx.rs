@@ -23,6 +23,8 @@ pub struct Nginx {
     pub root: PathBuf,
     /// Maximum number of files that it keeps open.
     pub open_files: u64,
+    /// Whether it stores what clients PUT, by its WebDAV module.
+    pub takes_puts: bool,
 }
 
 impl ServerKind for Nginx {
@@ -51,6 +53,10 @@ impl Nginx {
         let open_files =
             self.open_files.min(OPEN_FILES_MAX).min(permitted.saturating_sub(OTHER_DESCRIPTORS));
         let descriptors = permitted.min(open_files + OTHER_DESCRIPTORS);
+        let dav = match self.takes_puts {
+            true => "dav_methods PUT DELETE; create_full_put_path on; client_max_body_size 0;",
+            false => "",
+        };
         // Started by root, nginx would run the workers as a user without access to the data folder.
         let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
         format!(
@@ -79,6 +85,7 @@ http {{
     server {{
         listen {address} reuseport;
         root {root};
+        {dav}
     }}
 }}
 "

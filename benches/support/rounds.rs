@@ -29,6 +29,29 @@ pub fn interleaved(
     samples
 }
 
+/// Runs rounds as [`interleaved`] does, up to the first failure of a contestant.
+///
+/// # Errors
+///
+/// That failure.
+pub fn try_interleaved(
+    rounds: usize,
+    contestants: usize,
+    mut run: impl FnMut(usize) -> Result<Sample, String>,
+) -> Result<Vec<Vec<Sample>>, String> {
+    let mut failed = None;
+    let samples = interleaved(rounds, contestants, |contestant| {
+        if failed.is_some() {
+            return Sample::default();
+        }
+        run(contestant).unwrap_or_else(|why| {
+            failed = Some(why);
+            Sample::default()
+        })
+    });
+    failed.map_or(Ok(samples), Err)
+}
+
 /// Returns the median of some numbers; zero when there are none.
 pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = numbers.into_iter().collect();

@@ -46,10 +46,15 @@ pub fn missing_program() -> Option<&'static str> {
 impl Ceph {
     /// Starts a cluster with two gateways, and waits until they accept requests.
     pub fn start() -> Self {
+        Self::start_in(&std::env::temp_dir())
+    }
+
+    /// Starts a cluster as [`Ceph::start`] does, with its data in a temporary folder in `parent`.
+    pub fn start_in(parent: &Path) -> Self {
         if let Some(program) = missing_program() {
             missing(program);
         }
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir_in(parent).expect("a temporary folder can be made");
         let gateways = GATEWAYS.map(|_| free_address()).to_vec();
         let mut ceph = Self { processes: Vec::new(), gateways, folder };
         let monitors = [free_address(), free_address()];
@@ -94,6 +99,11 @@ impl Ceph {
     /// Returns the addresses of the gateways. Both serve the same buckets.
     pub fn gateways(&self) -> &[SocketAddr] {
         &self.gateways
+    }
+
+    /// Returns the ids of all processes.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.processes.iter().map(Child::id).collect()
     }
 
     fn path(&self, name: &str) -> PathBuf {

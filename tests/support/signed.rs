@@ -56,33 +56,65 @@ impl SignedConnection {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<Response> {
-        let time = &*amz_date();
+        let signer = RequestSigner::new(&self.key_id, &self.secret, &self.region, &amz_date());
         let mut all = headers.to_vec();
-        all.extend([("x-amz-date", time), ("x-amz-content-sha256", "UNSIGNED-PAYLOAD")]);
-        let authorization = self.authorization(method, address, &all, time);
-        all.push(("authorization", &authorization));
+        all.push(("host", &self.host));
+        let added = signer.headers(method, address, &all);
+        // The connection sends the host itself.
+        all.pop();
+        all.extend(added.iter().map(|(name, value)| (*name, &**value)));
         let answer = self.connection.send(method, address, &all, body)?;
         if answer.header("connection") == "close" {
             self.connection = Connection::connect(self.address)?.with_host(&self.host);
         }
         Ok(answer)
     }
+}
 
-    fn authorization(
+/// Signs requests with Version 4 for one time: a request is valid for 15 minutes.
+pub struct RequestSigner {
+    key_id: String,
+    key: Vec<u8>,
+    scope: String,
+    time: String,
+}
+
+impl RequestSigner {
+    /// Creates the signer of these credentials; the time is that of `x-amz-date`.
+    pub fn new(key_id: &str, secret: &str, region: &str, time: &str) -> Self {
+        let date = &time[..8];
+        let first = format!("AWS4{secret}").into_bytes();
+        let key =
+            [date, region, "s3", "aws4_request"].iter().fold(first, |key, part| mac(&key, part));
+        let scope = format!("{date}/{region}/s3/aws4_request");
+        Self { key_id: key_id.to_owned(), key, scope, time: time.to_owned() }
+    }
+
+    /// Returns the headers to add to a request: time, unsigned payload, and the signature over these and the given
+    /// headers, of which `host` must be one. The path is escaped, and the query is also sorted by name.
+    pub fn headers(
         &self,
         method: &str,
         address: &str,
         headers: &[(&str, &str)],
-        time: &str,
-    ) -> String {
+    ) -> [(&'static str, String); 3] {
+        let mut all = headers.to_vec();
+        all.extend([("x-amz-date", &*self.time), ("x-amz-content-sha256", "UNSIGNED-PAYLOAD")]);
+        let authorization = self.authorization(method, address, all);
+        [
+            ("x-amz-date", self.time.clone()),
+            ("x-amz-content-sha256", "UNSIGNED-PAYLOAD".to_owned()),
+            ("authorization", authorization),
+        ]
+    }
+
+    fn authorization(&self, method: &str, address: &str, mut headers: Vec<(&str, &str)>) -> String {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let query: Vec<_> = query
             .split('&')
             .filter(|pair| !pair.is_empty())
             .map(|pair| if pair.contains('=') { pair.to_owned() } else { format!("{pair}=") })
             .collect();
-        let mut headers = headers.to_vec();
-        headers.push(("host", &self.host));
         headers.sort_unstable();
         let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
         let (names, query) = (names.join(";"), query.join("&"));
@@ -91,15 +123,10 @@ impl SignedConnection {
             let _ = writeln!(canonical, "{name}:{value}");
         }
         let _ = write!(canonical, "\n{names}\nUNSIGNED-PAYLOAD");
-        let (date, region) = (&time[..8], &self.region);
-        let scope = format!("{date}/{region}/s3/aws4_request");
+        let (time, scope, id) = (&self.time, &self.scope, &self.key_id);
         let hash = hex(&Sha256::digest(canonical));
         let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{hash}");
-        let first = format!("AWS4{}", self.secret).into_bytes();
-        let key =
-            [date, region, "s3", "aws4_request"].iter().fold(first, |key, part| mac(&key, part));
-        let signature = hex(&mac(&key, &to_sign));
-        let id = &self.key_id;
+        let signature = hex(&mac(&self.key, &to_sign));
         format!(
             "AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
         )
