@@ -4,17 +4,41 @@
 //! processor, libvips 40 and Pillow 35 to 45 (`image`), and trug's requests little more: 1.4 times the pictures of the
 //! better peer on two processors, because all three use both.
 //!
-//! Four clients request copies of photographs of 12 megapixels that nobody requested before, 400 pixels wide as WebP of
-//! quality 80. Contestants take turns. No rate limit applies, and none of the peers stores its results; trug does.
+//! Four clients request copies of photographs of 12 megapixels, 400 pixels wide as WebP of quality 80: each for the first
+//! time, then again. No rate limit applies. trug and thumbor store their results, ipx does not.
+//!
+//! Expected of objects: a durable put is a sync, which trug shares among all clients. Of 4 KiB from 16 clients, ten times
+//! the puts of servers that sync each object, and about half of nginx, which syncs nothing. GETs as in `http`, listings
+//! as in `list`. S3 costs more than plain HTTP in all servers, for the signature: peers with S3 are compared with trug's
+//! S3, which signs each request in the client, too.
+//!
+//! Contestants take turns. `--only objects` and `--only pictures` measure one of both.
 
+mod contestant;
 mod ipx;
+mod object_api;
+mod objects;
 mod pictures;
+mod radosgw;
+mod swift;
 mod thumbor;
+mod webdav;
 
 use std::process::ExitCode;
 
 use benches::arguments::Arguments;
 
 fn main() -> ExitCode {
-    Arguments::run("peers", pictures::measure)
+    Arguments::run("peers", |arguments| {
+        let only = arguments.value("--only");
+        let all: [(&str, fn(&Arguments) -> Result<(), String>); 2] =
+            [("objects", objects::measure), ("pictures", pictures::measure)];
+        let mut chosen = all.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
+        match only {
+            Some(only) if all.iter().all(|(name, _)| only != *name) => {
+                Err(format!("--only {only}: objects or pictures"))
+            }
+            _ => chosen.try_for_each(|(_, measure)| measure(arguments)),
+        }
+    })
 }
