@@ -1,4 +1,4 @@
-//! Cold variants of large photographs, requested by several clients at once.
+//! Variants of large photographs, requested by several clients at once: for the first time, then from the caches.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,13 @@ use benches::folder;
 use benches::get_latency::run_on_threads;
 use benches::http_connection::Wire;
 use benches::rounds::{self, Sample};
-use benches::server::{Running, ServerKind};
+use benches::server::{Load, Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
 use tests::pictures::{PHOTOGRAPHS, fetched, vips};
 
 use super::ipx::{self, Ipx};
+use super::object_api;
 use super::thumbor::{self, Thumbor};
 
 /// Photographs, and the widths at which they have 12 megapixels.
@@ -27,10 +28,13 @@ const PHOTOS: [(&str, u32); 3] = [
 const CLIENTS: usize = 4;
 /// Copies of each photograph that are requested in one round.
 const COPIES: usize = 16;
-/// Minimum ratio to the better peer.
+/// Duration of a round of cached variants.
+const CACHED_SECONDS: u64 = 2;
+/// Minimum ratio to the better peer, of first requests.
 const FLOOR: f64 = 1.4;
 
 pub(crate) fn measure(arguments: &Arguments) -> Result<(), String> {
+    require_program("wrk", "on Debian, apt-get install wrk")?;
     let (round_count, copies) = if arguments.quick { (1, 1) } else { (5, COPIES) };
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let files = folder.path().join(BUCKET);
@@ -38,39 +42,64 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<(), String> {
     let names = make_files(&files, round_count * copies)?;
     let contestants = contestants(arguments, &files, &names)?;
     let mut servers = Vec::new();
-    for (kind, _) in &contestants {
-        servers.push(Running::start(kind.as_ref(), folder.path(), &names[0])?);
+    for contestant in &contestants {
+        servers.push(Running::start(contestant.kind.as_ref(), folder.path(), &names[0])?);
     }
     let mut unseen = [names.as_slice(); 3];
-    let mut failed = None;
-    let samples = rounds::interleaved(round_count, contestants.len(), |turn| {
-        let (kind, webp) = &contestants[turn];
+    let cold = rounds::try_interleaved(round_count, contestants.len(), |turn| {
         let (round, rest) = unseen[turn].split_at(copies * PHOTOS.len());
         unseen[turn] = rest;
-        let paths: Vec<String> = round.iter().map(|name| webp(name)).collect();
-        request_all(&servers[turn], &paths).unwrap_or_else(|why| {
-            failed.get_or_insert(format!("{}: {why}", kind.label()));
-            Sample::default()
-        })
-    });
-    failed.map_or(Ok(()), Err)?;
-    let ratios: Vec<f64> = samples.iter().map(|it| rounds::ratio(&samples[0], it)).collect();
-    let mut table = Table::new(&["12 MP JPEG to WebP 400", "pictures/s", "CPU ms", "trug's ratio"]);
-    for (at, (kind, _)) in contestants.iter().enumerate() {
-        let (least, most) = rounds::spread(&samples[0], &samples[at]);
-        table.row(vec![
-            kind.label().to_owned(),
-            table::figure(rounds::rate(&samples[at])),
-            table::figure(rounds::cpu_us(&samples[at]) / 1e3),
-            format!("{:.2} ({least:.2}-{most:.2})", ratios[at]),
-        ]);
-    }
-    table.print();
-    let least = ratios[1].min(ratios[2]);
+        let paths = contestants[turn].paths(round);
+        request_all(&servers[turn], &paths)
+            .map_err(|why| format!("{}: {why}", contestants[turn].kind.label()))
+    })?;
+    let seconds = if arguments.quick { 1 } else { CACHED_SECONDS };
+    let cached = rounds::try_interleaved(round_count, contestants.len(), |turn| {
+        let (contestant, server) = (&contestants[turn], &servers[turn]);
+        if !contestant.is_caching {
+            return Ok(Sample::default());
+        }
+        let paths = contestant.paths(&names);
+        let requests: Vec<_> =
+            paths.iter().map(|path| object_api::get(server.address(), path, "")).collect();
+        let load = Load {
+            path: "/",
+            script: Some(object_api::script(&requests)),
+            connections: CLIENTS as u32,
+            seconds,
+        };
+        server
+            .load(folder.path(), &load)
+            .map_err(|why| format!("{}: {why}", contestant.kind.label()))
+    })?;
+    print(&contestants, &cold, &cached);
+    let least =
+        cold[1..].iter().map(|it| rounds::ratio(&cold[0], it)).fold(f64::INFINITY, f64::min);
     if arguments.quick || least >= FLOOR {
         return Ok(());
     }
     Err(format!("{least:.2} times the better peer's pictures, floor {FLOOR}"))
+}
+
+fn print(contestants: &[Contestant; 3], cold: &[Vec<Sample>], cached: &[Vec<Sample>]) {
+    let head = ["12 MP JPEG to WebP 400", "server", "pictures/s", "CPU ms", "trug's ratio"];
+    let mut table = Table::new(&head);
+    for (label, samples) in [("first request", cold), ("cached", cached)] {
+        for (contestant, own) in contestants.iter().zip(samples) {
+            let mut row = vec![label.to_owned(), contestant.kind.label().to_owned()];
+            if rounds::rate(own) > 0.0 {
+                let (least, most) = rounds::spread(&samples[0], own);
+                row.push(table::figure(rounds::rate(own)));
+                row.push(table::figure(rounds::cpu_us(own) / 1e3));
+                let ratio = rounds::ratio(&samples[0], own);
+                row.push(format!("{ratio:.2} ({least:.2}-{most:.2})"));
+            } else {
+                row.extend(["no cache", "", ""].map(str::to_owned));
+            }
+            table.row(row);
+        }
+    }
+    table.print();
 }
 
 /// Makes so many copies of each photograph, and returns their names.
@@ -91,8 +120,20 @@ fn make_files(files: &Path, copies: usize) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// A server, and the path of the variant of a file.
-type Contestant = (Box<dyn ServerKind>, fn(&str) -> String);
+/// A server of variants.
+struct Contestant {
+    kind: Box<dyn ServerKind>,
+    /// Returns the path of the variant of a file.
+    webp: fn(&str) -> String,
+    /// Whether it stores variants.
+    is_caching: bool,
+}
+
+impl Contestant {
+    fn paths(&self, names: &[String]) -> Vec<String> {
+        names.iter().map(|name| (self.webp)(name)).collect()
+    }
+}
 
 fn contestants(
     arguments: &Arguments,
@@ -104,15 +145,18 @@ fn contestants(
         files: files.to_owned(),
         names: names.to_vec(),
         settings: vec![
+            ("TRUG_PLAN_RATES", "false".to_owned()),
             ("TRUG_IMAGE_MS_PER_SECOND_PER_ADDRESS", "0".to_owned()),
             ("TRUG_IMAGE_MS_PER_SECOND_PER_BUCKET", "0".to_owned()),
         ],
     };
     let webp = |name: &str| format!("/{BUCKET}/{name}?width=400&format=webp&quality=80");
+    let thumbor = Thumbor::of(files.to_owned());
+    let ipx = Ipx::of(files.to_owned())?;
     Ok([
-        (Box::new(trug), webp),
-        (Box::new(Thumbor::of(files.to_owned())), thumbor::webp),
-        (Box::new(Ipx::of(files.to_owned())?), ipx::webp),
+        Contestant { kind: Box::new(trug), webp, is_caching: true },
+        Contestant { kind: Box::new(thumbor), webp: thumbor::webp, is_caching: true },
+        Contestant { kind: Box::new(ipx), webp: ipx::webp, is_caching: false },
     ])
 }
 

@@ -11,7 +11,7 @@ use tests::pypi::from_pypi;
 
 const PACKAGE: &str = "thumbor==7.8.0";
 
-/// Serves variants of the files of a folder.
+/// Serves variants of the files of a folder, and stores them as files.
 pub(crate) struct Thumbor {
     program: PathBuf,
     files: PathBuf,
@@ -44,8 +44,12 @@ impl ServerKind for Thumbor {
             "LOADER = 'thumbor.loaders.file_loader'\n\
              FILE_LOADER_ROOT_PATH = '{}'\n\
              STORAGE = 'thumbor.storages.no_storage'\n\
+             RESULT_STORAGE = 'thumbor.result_storages.file_storage'\n\
+             RESULT_STORAGE_FILE_STORAGE_ROOT_PATH = '{}/thumbor'\n\
+             RESULT_STORAGE_STORES_UNSAFE = True\n\
              ALLOW_UNSAFE_URL = True\n",
-            self.files.display()
+            self.files.display(),
+            folder.display()
         );
         fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         let processes = thread::available_parallelism().map_or(1, usize::from);
