@@ -4,8 +4,8 @@
 //! more than that for sockets, heads and the form, with the load generator on the same two cores. So about half of the
 //! engine's rate, of 4 KiB from 64 clients.
 //!
-//! The clients are connections of one thread (`support/put_load.rs`). Server and engine each have a store of their own on
-//! the same disk, and take turns. Every acknowledged put is durable in both.
+//! The clients are connections of one thread (`support/put_load.rs`). Server and engine each have a store of their own
+//! on the same disk, and take turns. Every acknowledged put is durable in both.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,10 @@
 //! Servers that take the same requests for objects.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
 use benches::server::Running;
@@ -30,6 +33,8 @@ pub(crate) struct Contestant {
     pub(crate) api: Box<dyn ObjectApi>,
     /// Whether it is compared with trug's S3 rather than its HTTP API.
     pub(crate) is_s3: bool,
+    /// Whether its reads are measured, too.
+    pub(crate) is_read: bool,
 }
 
 /// A server other than trug.
@@ -54,6 +59,9 @@ impl Durability {
     }
 }
 
+/// Time for a started server to respond with success.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(200);
 /// Name and content of the file that is requested when a server starts.
 pub(crate) const FIRST: &str = "first.bin";
 
@@ -79,9 +87,31 @@ pub(crate) fn trug(arguments: &Arguments, folder: &Path) -> Result<[Contestant; 
         server: server.clone(),
         api,
         is_s3,
+        is_read: true,
     };
     Ok([
         contestant("trug", Box::new(TrugApi { address, key }), false),
         contestant("trug (S3)", Box::new(S3Api::new(address, credentials, "us-east-1")), true),
     ])
+}
+
+/// Repeats a request until it succeeds, for at most a minute: servers start at different times.
+pub(crate) fn wait_for<T>(request: impl Fn() -> Result<T, String>) -> Result<T, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match request() {
+            Err(_) if Instant::now() < deadline => thread::sleep(POLL),
+            result => return result,
+        }
+    }
+}
+
+/// Runs a program to its end, and returns its output.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?}: {}: {}", output.status, why.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

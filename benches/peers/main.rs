@@ -4,17 +4,18 @@
 //! processor, libvips 40 and Pillow 35 to 45 (`image`), and trug's requests little more: 1.4 times the pictures of the
 //! better peer on two processors, because all three use both.
 //!
-//! Four clients request copies of photographs of 12 megapixels, 400 pixels wide as WebP of quality 80: each for the first
-//! time, then again. No rate limit applies. trug and thumbor store their results, ipx does not.
+//! Four clients request copies of photographs of 12 megapixels, 400 pixels wide as WebP of quality 80: each for the
+//! first time, then again. No rate limit applies. trug and thumbor store their results, ipx does not.
 //!
-//! Expected of objects: a durable put is a sync, which trug shares among all clients. Of 4 KiB from 16 clients, ten times
-//! the puts of servers that sync each object, and about half of nginx, which syncs nothing. GETs as in `http`, listings
-//! as in `list`. S3 costs more than plain HTTP in all servers, for the signature: peers with S3 are compared with trug's
-//! S3, which signs each request in the client, too.
+//! Expected of objects: a durable put waits for a sync, which trug shares among all clients. Of 4 KiB from 16 clients,
+//! ten times the puts of servers that sync each object, and about half of nginx, which syncs nothing. GETs as in
+//! `http`. S3 costs more than plain HTTP in all servers, for the signature: peers with S3 are compared with trug's S3.
+//! GETs are signed before the load, puts during it.
 //!
 //! Contestants take turns. `--only objects` and `--only pictures` measure one of both.
 
 mod contestant;
+mod garage;
 mod ipx;
 mod object_api;
 mod objects;

@@ -15,9 +15,10 @@ use benches::{folder, process};
 
 use super::contestant::{self, Contestant, Peer};
 use super::object_api::{self, PAGE};
-use super::{radosgw, swift, webdav};
+use super::{garage, radosgw, swift, webdav};
 
-const PEERS: [Peer; 3] = [webdav::PEER, radosgw::PEER, swift::PEER];
+const PEERS: [Peer; 5] =
+    [webdav::PEER, radosgw::PEER, swift::PEER, garage::UNSYNCED, garage::SYNCED];
 const CONNECTIONS: usize = 16;
 const SEED: u64 = 31;
 /// Folder, object length in bytes, and number of the objects that are read.
@@ -67,7 +68,9 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<(), String> {
     let folder = folder::make(&parent).map_err(text)?;
     let amounts = Amounts::of(arguments);
     let (contestants, missing) = start_all(arguments, folder.path())?;
-    for contestant in &contestants {
+    let all: Vec<&Contestant> = contestants.iter().collect();
+    let readers: Vec<&Contestant> = contestants.iter().filter(|it| it.is_read).collect();
+    for contestant in &readers {
         let began = Instant::now();
         fill(contestant, &amounts).map_err(|why| format!("{}: {why}", contestant.label))?;
         eprintln!("{}: filled in {:.1} s", contestant.label, began.elapsed().as_secs_f64());
@@ -83,7 +86,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<(), String> {
         "trug's ratio",
     ]);
     for (_, bytes, _) in SETS {
-        measure_puts(&contestants, bytes, &amounts, folder.path(), &mut puts)?;
+        measure_puts(&all, bytes, &amounts, folder.path(), &mut puts)?;
     }
     let mut reads = Table::new(&[
         "read, 16 connections",
@@ -94,7 +97,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<(), String> {
         "trug's ratio",
     ]);
     for read in READS {
-        measure_reads(&contestants, read, &amounts, folder.path(), &mut reads)?;
+        measure_reads(&readers, read, &amounts, folder.path(), &mut reads)?;
     }
     puts.print();
     println!();
@@ -119,7 +122,7 @@ impl Amounts {
             false => Self {
                 put_rounds: 3,
                 put_length,
-                read_rounds: 5,
+                read_rounds: 3,
                 read_seconds: read_length,
                 share: 1,
             },
@@ -186,7 +189,7 @@ impl Contestant {
 
 /// Adds the rows of puts of a length.
 fn measure_puts(
-    contestants: &[Contestant],
+    contestants: &[&Contestant],
     bytes: usize,
     amounts: &Amounts,
     folder: &Path,
@@ -222,19 +225,19 @@ fn measure_puts(
 
 /// Adds the rows of a kind of reads.
 fn measure_reads(
-    contestants: &[Contestant],
+    contestants: &[&Contestant],
     read: Read,
     amounts: &Amounts,
     folder: &Path,
     table: &mut Table,
 ) -> Result<(), String> {
-    let can = |it: &&Contestant| !matches!(read, Read::Pages) || it.api.list("", "").is_some();
-    for contestant in contestants.iter().filter(can) {
+    let can = |it: &Contestant| !matches!(read, Read::Pages) || it.api.list("", "").is_some();
+    for contestant in contestants.iter().filter(|it| can(it)) {
         check(contestant, read, amounts)?;
     }
     let samples = in_turns(contestants, amounts.read_rounds, |turn| {
         let contestant = &contestants[turn];
-        if !can(&contestant) {
+        if !can(contestant) {
             return Ok(Sample::default());
         }
         let script = object_api::script(&read.requests(contestant, amounts));
@@ -248,7 +251,7 @@ fn measure_reads(
     })?;
     for (at, contestant) in contestants.iter().enumerate() {
         let mut row = vec![read.label(amounts), contestant.label.to_owned()];
-        if can(&contestant) {
+        if can(contestant) {
             row.extend(figures(&samples[at], read.bytes()));
             row.push(ratio(contestants, &samples, at));
         } else {
@@ -326,7 +329,7 @@ impl Read {
 
 /// Runs rounds; an error has the label of the contestant.
 fn in_turns(
-    contestants: &[Contestant],
+    contestants: &[&Contestant],
     round_count: usize,
     mut run: impl FnMut(usize) -> Result<Sample, String>,
 ) -> Result<Vec<Vec<Sample>>, String> {
@@ -343,7 +346,7 @@ fn figures(samples: &[Sample], bytes: Option<u64>) -> [String; 3] {
 }
 
 /// Returns the cell with the ratio of trug, in the same protocol, to a contestant.
-fn ratio(contestants: &[Contestant], samples: &[Vec<Sample>], at: usize) -> String {
+fn ratio(contestants: &[&Contestant], samples: &[Vec<Sample>], at: usize) -> String {
     let is_s3 = contestants[at].is_s3;
     let trug = contestants.iter().position(|it| it.is_s3 == is_s3).unwrap_or(at);
     let (low, high) = rounds::spread(&samples[trug], &samples[at]);

@@ -36,5 +36,6 @@ fn start(folder: &Path) -> Result<Contestant, String> {
         server: Rc::new(Running::owned(address, cluster.process_ids(), Box::new(cluster))),
         api: Box::new(api),
         is_s3: true,
+        is_read: true,
     })
 }

@@ -6,15 +6,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use benches::server::{Running, ServerKind};
 use benches::trug::BUCKET;
 use tests::Connection;
 use tests::free_address::free_address;
 
-use super::contestant::{Contestant, Durability, Peer};
+use super::contestant::{Contestant, Durability, Peer, output, wait_for};
 use super::object_api::PlainApi;
 
 /// The peer.
@@ -42,9 +40,6 @@ const PROGRAMS: [&str; 7] = [
 const STORAGE: [&str; 3] = ["object", "container", "account"];
 /// Worker processes of each server.
 const WORKERS: usize = 2;
-/// Timeout for the first success of a request to all servers.
-const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(200);
 
 /// Filters of the proxy, after which it adds those that it requires.
 const PIPELINE: [&str; 6] =
@@ -84,6 +79,7 @@ fn start(folder: &Path) -> Result<Contestant, String> {
         server: Rc::new(server),
         api: Box::new(PlainApi { address, path, credential, lists: true }),
         is_s3: false,
+        is_read: true,
     })
 }
 
@@ -96,17 +92,6 @@ fn token(address: SocketAddr) -> Result<String, String> {
     match reply.header("x-auth-token") {
         "" => Err(format!("/auth/v1.0: {reply:?}")),
         token => Ok(token.to_owned()),
-    }
-}
-
-/// Repeats a request until it succeeds: the servers start at different times.
-fn wait_for<T>(request: impl Fn() -> Result<T, String>) -> Result<T, String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match request() {
-            Err(_) if Instant::now() < deadline => thread::sleep(POLL),
-            result => return result,
-        }
     }
 }
 
@@ -193,14 +178,4 @@ impl Swift {
         }
         Ok(())
     }
-}
-
-/// Runs a program to its end, and returns its output.
-fn output(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{command:?}: {}: {}", output.status, why.trim()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

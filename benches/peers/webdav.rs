@@ -33,5 +33,6 @@ fn start(folder: &Path) -> Result<Contestant, String> {
         server: Rc::new(server),
         api: Box::new(api),
         is_s3: false,
+        is_read: true,
     })
 }

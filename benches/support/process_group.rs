@@ -1,7 +1,7 @@
 //! A process of a server under test, in a process group of its own with all its descendants.
 //!
-//! Guarantees: none of them outlives its value, nor a SIGINT or SIGTERM to the bench; workers whose parent has ended are
-//! ended too. Non-goals: a SIGKILL of the bench.
+//! Guarantees: none of them outlives its value, nor a SIGINT or SIGTERM to the bench; workers whose parent has ended
+//! are ended too. Non-goals: a SIGKILL of the bench.
 
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, Once, PoisonError};

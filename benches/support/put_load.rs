@@ -1,7 +1,7 @@
 //! Puts over HTTP from many connections of one thread.
 //!
-//! The thread waits for all connections at once (epoll): each sends its next put as soon as the response to its last one
-//! has arrived. Content differs in each put: servers that store equal content once gain nothing.
+//! The thread waits for all connections at once (epoll): each sends its next put as soon as the response to its last
+//! one has arrived. Content differs in each put: servers that store equal content once gain nothing.
 //!
 //! Guarantees: no request is under way when a run is over. Non-goals: bodies of responses, and responses without a
 //! `Content-Length`.
@@ -46,8 +46,8 @@ pub struct Window {
     pub puts_max: u64,
 }
 
-/// Runs puts on so many connections, and measures those in the window. Their numbers come from `next`, which ends at the
-/// first number that was not put.
+/// Runs puts on so many connections, and measures those in the window. Numbers of puts begin at `next`, which is then
+/// the first number that was not put.
 ///
 /// # Errors
 ///
