@@ -29,10 +29,13 @@ use std::process::ExitCode;
 
 use benches::arguments::Arguments;
 
+/// Function that measures one kind of work.
+type Measure = fn(&Arguments) -> Result<(), String>;
+
 fn main() -> ExitCode {
     Arguments::run("peers", |arguments| {
         let only = arguments.value("--only");
-        let all: [(&str, fn(&Arguments) -> Result<(), String>); 2] =
+        let all: [(&str, Measure); 2] =
             [("objects", objects::measure), ("pictures", pictures::measure)];
         let mut chosen = all.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
         match only {
