@@ -15,13 +15,25 @@ pub fn own_cpu() -> Duration {
 /// Returns the CPU time of a process and of all its living descendants, in clock ticks (10 ms as a rule).
 pub fn tree_cpu(root: u32) -> Duration {
     let processes = all();
-    let mut ticks = 0;
-    let mut family = vec![root];
-    while let Some(id) = family.pop() {
-        ticks += processes.get(&id).map_or(0, |process| process.ticks);
-        family.extend(processes.iter().filter(|(_, p)| p.parent == id).map(|(&child, _)| child));
-    }
+    let family = with_descendants(&processes, root);
+    let ticks: u64 = family.iter().filter_map(|id| Some(processes.get(id)?.ticks)).sum();
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Returns the ids of all living descendants of this process.
+pub fn own_descendants() -> Vec<u32> {
+    with_descendants(&all(), std::process::id()).split_off(1)
+}
+
+/// Returns the id of a process, and then those of its descendants.
+fn with_descendants(processes: &BTreeMap<u32, Process>, root: u32) -> Vec<u32> {
+    let mut family = vec![root];
+    let mut at = 0;
+    while let Some(&id) = family.get(at) {
+        family.extend(processes.iter().filter(|(_, p)| p.parent == id).map(|(&child, _)| child));
+        at += 1;
+    }
+    family
 }
 
 /// Returns the resident memory of this process in bytes: anonymous, and of files.

@@ -3,14 +3,16 @@
 //! Guarantees: none of them outlives its value, nor a SIGINT or SIGTERM to the bench; workers whose parent has ended
 //! are ended too. Non-goals: a SIGKILL of the bench.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use std::os::unix::process::CommandExt;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
+
+use super::process;
 
 const STOP_MAX: Duration = Duration::from_secs(10);
 /// Time for workers to end after their parent.
@@ -92,6 +94,11 @@ fn end_groups_on_signals() {
             let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
             for group in groups.iter() {
                 let _ = kill_process_group(*group, Signal::KILL);
+            }
+            // Others started processes, too.
+            for id in process::own_descendants() {
+                let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+                let _ = id.map(|id| kill_process(id, Signal::KILL));
             }
             std::process::exit(INTERRUPTED);
         });
