@@ -5,10 +5,12 @@
 //! and no more with streams from the disk than with streams from memory.
 //!
 //! One connection requests 4 KiB every two milliseconds: alone, while 16 others read files that were evicted from the
-//! page cache, and while they read them again. The server restarts for each round, since the kernel does not evict
-//! mapped pages. The streaming clients yield to the server: real clients have machines of their own.
+//! page cache, and while they read them again; from trug, and from nginx with the same files. The server restarts for
+//! each round, since the kernel does not evict mapped pages. The streaming clients yield to the server: real clients
+//! have machines of their own.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -17,8 +19,9 @@ use std::time::{Duration, Instant};
 use benches::arguments::Arguments;
 use benches::get_latency::{self, SMALL, run_on_threads, set_sched_idle, small_gets};
 use benches::http_connection::Wire;
+use benches::nginx::Nginx;
 use benches::server::{Running, ServerKind};
-use benches::trug::Trug;
+use benches::trug::{BUCKET, Trug};
 use benches::{data, folder, table};
 
 const SEED: u64 = 8;
@@ -36,44 +39,51 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let program = Trug::chosen(arguments)?;
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let files = get_latency::make_files(folder.path()).map_err(text)?;
+    std::os::unix::fs::symlink(&files, folder.path().join(BUCKET)).map_err(text)?;
     let names: Vec<String> = (0..STREAMS).map(|at| format!("{at}.bin")).collect();
-    // One file under all names: each becomes its own object when it is uploaded.
-    fs::write(files.join(&names[0]), data::bytes(SEED, bytes)).map_err(text)?;
-    for name in &names[1..] {
-        fs::hard_link(files.join(&names[0]), files.join(name)).map_err(text)?;
+    for (seed, name) in (SEED..).zip(&names) {
+        fs::write(files.join(name), data::bytes(seed, bytes)).map_err(text)?;
     }
     let all = names.iter().cloned().chain([SMALL.to_owned()]).collect();
     let filled =
         Trug { program: program.clone(), files: files.clone(), names: all, settings: Vec::new() };
-    let server = Running::start(&filled, folder.path(), SMALL)?;
-    drop(server);
-    let kind = Trug { program, files, names: Vec::new(), settings: Vec::new() };
-    let (small, paths): (_, Vec<_>) =
-        (kind.path(SMALL), names.iter().map(|name| kind.path(name)).collect());
+    drop(Running::start(&filled, folder.path(), SMALL)?);
+    let store = folder.path().join("store");
+    let trug = Trug { program, files: files.clone(), names: Vec::new(), settings: Vec::new() };
+    let nginx = Nginx { root: folder.path().to_owned(), open_files: 100 };
+    let contestants: [(&dyn ServerKind, &Path); 2] = [(&trug, &store), (&nginx, &files)];
 
-    let mut seen = [Vec::new(), Vec::new(), Vec::new()];
-    let mut rates = [0.0, 0.0];
+    let mut seen = [const { Vec::new() }; 6];
+    let mut rates = [[0.0; 2]; 2];
     for _ in 0..rounds {
-        folder::drop_page_cache(&folder.path().join("store")).map_err(text)?;
-        let server = Running::start(&kind, folder.path(), SMALL)?;
-        seen[0].push(small_gets(&server, &small, || {
-            thread::sleep(alone);
-            Ok(())
-        })?);
-        for (seen, rate) in seen[1..].iter_mut().zip(&mut rates) {
-            let began = Instant::now();
-            seen.push(small_gets(&server, &small, || stream(&server, &paths, bytes))?);
-            let mib = (STREAMS * bytes) as f64 / f64::from(1 << 20);
-            *rate += mib / began.elapsed().as_secs_f64() / f64::from(rounds);
+        for (at, (kind, data)) in contestants.iter().enumerate() {
+            folder::drop_page_cache(data).map_err(text)?;
+            let server = Running::start(*kind, folder.path(), SMALL)?;
+            let small = kind.path(SMALL);
+            let paths: Vec<String> = names.iter().map(|name| kind.path(name)).collect();
+            let pause = || {
+                thread::sleep(alone);
+                Ok(())
+            };
+            seen[3 * at].push(small_gets(&server, &small, pause)?);
+            for (load, rate) in rates[at].iter_mut().enumerate() {
+                let began = Instant::now();
+                let stream = || stream(&server, &paths, bytes);
+                seen[3 * at + 1 + load].push(small_gets(&server, &small, stream)?);
+                let mib = (STREAMS * bytes) as f64 / f64::from(1 << 20);
+                *rate += mib / began.elapsed().as_secs_f64() / f64::from(rounds);
+            }
         }
     }
-    get_latency::print(&["alone", "with 16 streams from the disk", "the same from memory"], &seen);
-    println!();
-    println!(
-        "streams from the disk: {} MiB/s, from memory: {} MiB/s",
-        table::count(rates[0]),
-        table::count(rates[1])
-    );
+    for ((kind, _), (seen, rates)) in contestants.iter().zip(seen.chunks(3).zip(rates)) {
+        println!("{}:\n", kind.label());
+        get_latency::print(
+            &["alone", "with 16 streams from the disk", "the same from memory"],
+            seen,
+        );
+        let [disk, memory] = rates.map(table::count);
+        println!("\nstreams from the disk: {disk} MiB/s, from memory: {memory} MiB/s\n");
+    }
     Ok(())
 }
 

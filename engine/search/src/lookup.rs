@@ -100,8 +100,8 @@ struct Progress {
     worst: WorstHit,
 }
 
-/// Returns the top hits of a range. When the hits are more than [`limits::WINDOW_MAX`], only names are examined that may
-/// be one of the top hits.
+/// Returns the top hits of a range. When the hits are more than [`limits::WINDOW_MAX`], only names are examined that
+/// may be one of the top hits.
 fn look_at(
     part: &NameRange,
     query: &SearchQuery,

@@ -41,14 +41,13 @@ pub(super) struct Prefilter {
 /// Files that are wanted, besides all matching folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WantedFiles {
-    /// All that match.
+    /// All matching files.
     All,
-    /// Those with the first word in their name, and those with it in their path whose name is not longer.
+    /// Files with the first word in their name, and files with it in their path whose name is not longer.
     InPath { chars_max: usize },
-    /// Those with the first word in their name.
+    /// Files with the first word in their name.
     InName,
-    /// Those whose name starts with the first word: names that consist of the query, without or with an extension, and
-    /// those that are not longer.
+    /// Files whose name starts with the first word, if it is not longer, or the query with or without an extension.
     AtStart { chars_max: usize },
     /// None.
     None,
