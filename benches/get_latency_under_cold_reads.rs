@@ -50,7 +50,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     drop(Running::start(&filled, folder.path(), SMALL)?);
     let store = folder.path().join("store");
     let trug = Trug { program, files: files.clone(), names: Vec::new(), settings: Vec::new() };
-    let nginx = Nginx { root: folder.path().to_owned(), open_files: 100 };
+    let nginx = Nginx { root: folder.path().to_owned(), open_files: 100, takes_puts: false };
     let contestants: [(&dyn ServerKind, &Path); 2] = [(&trug, &store), (&nginx, &files)];
 
     let mut seen = [const { Vec::new() }; 6];

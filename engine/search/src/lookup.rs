@@ -91,6 +91,9 @@ fn search_cached(
     })
 }
 
+/// Number of blocks after which a thread compares its progress with the others.
+const PROGRESS_BLOCKS: usize = 16;
+
 /// Progress of all threads of a search.
 #[derive(Default)]
 struct Progress {
@@ -111,10 +114,14 @@ fn look_at(
 ) -> Result<TopHits> {
     let mut best = TopHits::new(query.offset + query.limit);
     let (mut prefilter, mut scan) = (ranker.prefilter(), part.scan());
-    let mut counted = 0;
+    let (mut counted, mut blocks) = (0, 0_usize);
     while scan.visit_block(&mut prefilter, |name| score_candidate(query, ranker, &mut best, name)) {
         if cancelled() {
             return Err(Error::Cancelled);
+        }
+        blocks += 1;
+        if !blocks.is_multiple_of(PROGRESS_BLOCKS) {
+            continue;
         }
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.counted += best.count() - counted;

@@ -111,6 +111,9 @@ impl Block {
     /// Collects the names that pass the letter test of a prefilter, not folded yet.
     fn pick(&self, prefilter: &mut Prefilter, picks: &mut Vec<Survivor>) {
         let (openers, files) = prefilter.test_letters(&self.letters);
+        if !openers.contains(&true) && !files.contains(&true) {
+            return;
+        }
         let tests = openers.iter().zip(files);
         for (((key, opens_folder), letters), (opener, file)) in
             self.places().zip(&self.letters).zip(tests)
