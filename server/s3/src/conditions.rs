@@ -12,7 +12,7 @@ use protocol::error::ApiError;
 use s3s::dto::ETagCondition;
 use service::state::AppState;
 
-use super::objects::{etag_of, head_object, matches_sent_key};
+use super::objects::{etag_of, matches_sent_key};
 
 /// Conditions of a copy source, with the corresponding headers of a read.
 const OF_SOURCE: [(&str, HeaderName); 4] = [
@@ -88,7 +88,7 @@ impl WriteConditions {
         if self.are_none() && sent_key.is_ascii() {
             return Ok(batch);
         }
-        let there = head_object(app, name).await?;
+        let there = app.store.get(name)?;
         if there.as_ref().is_some_and(|there| !matches_sent_key(there, sent_key)) {
             let why = "a key that differs only in its Unicode normalization form exists";
             return Err(ApiError::bad_path(why));

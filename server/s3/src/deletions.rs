@@ -14,6 +14,7 @@ use engine::{
     Batch, BucketName, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition, Store,
 };
 use jobs::limits;
+use jobs::object_operations::find_object;
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{PathInBucket, parse_bucket_name};
@@ -30,7 +31,7 @@ use super::access::caller_of;
 use super::conditions::{WriteConditions, names};
 use super::errors::{s3_error, to_s3_error};
 use super::object_lock::may_bypass;
-use super::objects::{head_object, matches_sent_key, time_of};
+use super::objects::{matches_sent_key, time_of};
 use super::versioning::version_id;
 
 /// Result of a deletion.
@@ -136,7 +137,7 @@ async fn delete_unversioned(
     wanted: &ObjectIdentifier,
     conditions: &WriteConditions,
 ) -> Result<Outcome, ApiError> {
-    let there = head_object(app, name).await?;
+    let there = app.store.get(name)?;
     let Some(there) = there.filter(|there| matches_sent_key(there, &wanted.key)) else {
         return Ok(Outcome::Deleted);
     };
@@ -172,7 +173,7 @@ async fn mark_one(
     wanted: &ObjectIdentifier,
     conditions: &WriteConditions,
 ) -> Result<Outcome, ApiError> {
-    let there = head_object(app, name).await?;
+    let there = app.store.get(name)?;
     let is_other = there.as_ref().is_some_and(|there| !matches_sent_key(there, &wanted.key));
     // A key in another normalization form is a different key, under which no object exists.
     if is_other || there.is_none() && wanted.key != name.key.as_str() {
@@ -367,12 +368,17 @@ async fn mark_many(
     let mut markers = Vec::new();
     let keys: Vec<_> = keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     for some in keys.chunks(limits::DELETE_FILES_MAX) {
-        let mut marked = Vec::with_capacity(some.len());
-        for key in some {
-            let name = ObjectName::new(bucket.name.clone(), key.clone());
-            let is_there = head_object(app, &name).await?.is_some();
-            marked.push((name, is_there));
-        }
+        let (store, name) = (app.store.clone(), bucket.name.clone());
+        let names = some.iter().map(|key| ObjectName::new(name.clone(), key.clone()));
+        let names: Vec<_> = names.collect();
+        let marked = blocking(move || {
+            let looked_up = names.into_iter().map(|name| {
+                let is_there = store.get(&name)?.is_some();
+                Ok((name, is_there))
+            });
+            looked_up.collect::<engine::Result<Vec<_>>>()
+        });
+        let marked = marked.await?;
         let committed = mark(catalog, bucket, Batch::new(), &marked).await?;
         let left = some
             .iter()
@@ -395,7 +401,8 @@ async fn existing_key(
         return Ok(Some(key));
     }
     let is_marked = bucket.versioning.is_some() && sent_key == key.as_str();
-    let found = head_object(app, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
+    // On a blocking thread: a request has up to a thousand keys.
+    let found = find_object(&app.store, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
     let is_meant = found.map_or(is_marked, |found| matches_sent_key(&found, sent_key));
     Ok(is_meant.then_some(key))
 }

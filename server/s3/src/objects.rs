@@ -11,7 +11,6 @@ use catalog::versions;
 use catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::{Object, ObjectKey, ObjectName};
 use http::HeaderMap;
-use jobs::object_operations::find_object;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
@@ -105,14 +104,6 @@ pub(super) fn millis_of(time: &Timestamp) -> Option<u64> {
 pub(super) fn parse_millis(text: &str) -> Option<u64> {
     let time: jiff::Timestamp = text.parse().ok()?;
     u64::try_from(time.as_millisecond()).ok()
-}
-
-/// Returns the object of that name, if it exists.
-pub(super) async fn head_object(
-    app: &AppState,
-    name: &ObjectName,
-) -> Result<Option<Object>, ApiError> {
-    Ok(find_object(&app.store, name).await?)
 }
 
 /// Returns the upload options of S3: keep the key, overwrite, no thumbnail unless the bucket creates them by default.

@@ -12,8 +12,6 @@ use service::state::AppState;
 use usage::task::blocking;
 use uuid::Uuid;
 
-use super::super::objects::head_object;
-
 /// Starts counting an upload, less the object that it replaces.
 pub(super) async fn count_upload(
     app: &AppState,
@@ -21,7 +19,7 @@ pub(super) async fn count_upload(
     upload: &MultipartUpload,
 ) -> Result<(), ApiError> {
     let replaced = match app.catalog.quotas().is_limited(bucket) {
-        true => head_object(app, &ObjectName::new(bucket.name.clone(), upload.key.clone())).await?,
+        true => app.store.get(&ObjectName::new(bucket.name.clone(), upload.key.clone()))?,
         false => None,
     };
     let replaced = replaced.filter(|old| !old.is_derived());
