@@ -18,7 +18,7 @@ pub(crate) struct Thumbor {
 }
 
 impl Thumbor {
-    /// Installs the program beside the build, unless it is installed.
+    /// Installs the program in the target folder, unless it is there.
     pub(crate) fn of(files: PathBuf) -> Self {
         Self { program: from_pypi("thumbor", PACKAGE, ["thumbor", "--version"]), files }
     }
