@@ -38,9 +38,15 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Creates the state below a folder, after the name `last`.
+    /// Creates the state below a folder, after a name in the folder `last`.
     pub(super) fn new(below: &str, last: &str) -> Self {
         Self { below: below.len(), last: last.to_owned() }
+    }
+
+    /// Continues after a name in the folder `last`.
+    pub(super) fn restart(&mut self, last: &str) {
+        self.last.clear();
+        self.last.push_str(last);
     }
 
     /// Returns the folders that first occur with this name.
@@ -69,13 +75,17 @@ impl Folders {
         if inside == self.last {
             return inside.len();
         }
-        let same = inside.bytes().zip(self.last.bytes()).take_while(|(one, other)| one == other);
-        let same = inside.as_bytes().get(..same.count()).unwrap_or_default();
-        let shared = memrchr(b'/', same).map_or(0, |slash| slash + 1);
-        self.last.clear();
-        self.last.push_str(inside);
+        let shared = shared_folder_bytes(inside, &self.last);
+        self.restart(inside);
         shared.max(self.below)
     }
+}
+
+/// Returns the length of the longest folder that contains both keys.
+pub(super) fn shared_folder_bytes(key: &str, other: &str) -> usize {
+    let same = key.bytes().zip(other.bytes()).take_while(|(one, other)| one == other);
+    let same = key.as_bytes().get(..same.count()).unwrap_or_default();
+    memrchr(b'/', same).map_or(0, |slash| slash + 1)
 }
 
 /// Returns the folder of a key; for a marker, the folder that it marks.

@@ -62,76 +62,80 @@ pub(super) fn search(
     Ok(hits)
 }
 
-/// Returns the top hits of cached names; for many names, a second thread searches one half.
+/// Returns the top hits of cached names; for many names, with a second thread.
 fn search_cached(
     names: &NameList,
     query: &SearchQuery,
     ranker: &mut Ranker,
     cancelled: &(impl Fn() -> bool + Sync),
 ) -> Result<TopHits> {
-    let part = names.below(query.folder.as_str());
+    let range = names.below(query.folder.as_str());
     let progress = Mutex::new(Progress::default());
-    if part.count() <= limits::SINGLE_THREAD_NAMES_MAX {
-        return look_at(&part, query, ranker, &progress, cancelled);
+    if range.count() <= limits::SINGLE_THREAD_NAMES_MAX {
+        return look_at(&range, query, ranker, &progress, cancelled);
     }
-    let (first, second) = part.halves();
     let mut another = ranker.clone();
     thread::scope(|scope| {
-        let look = || look_at(&second, query, &mut another, &progress, cancelled);
+        let look = || look_at(&range, query, &mut another, &progress, cancelled);
         let started = thread::Builder::new().spawn_scoped(scope, look);
-        let mut best = look_at(&first, query, ranker, &progress, cancelled)?;
-        let others = match started.map(ScopedJoinHandle::join) {
-            Ok(Ok(others)) => others,
+        let mut best = look_at(&range, query, ranker, &progress, cancelled)?;
+        match started.map(ScopedJoinHandle::join) {
+            Ok(Ok(others)) => best.add(others?),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // The system cannot start another thread.
-            Err(_) => look_at(&second, query, ranker, &progress, cancelled),
-        };
-        best.add(others?);
+            // The system cannot start another thread: this one has searched everything.
+            Err(_) => {}
+        }
         Ok(best)
     })
 }
 
-/// Number of blocks after which a thread compares its progress with the others.
-const PROGRESS_BLOCKS: usize = 16;
+/// Number of rounds through a range, each of which takes chunks from all of it.
+const ROUNDS: usize = 16;
 
 /// Progress of all threads of a search.
 #[derive(Default)]
 struct Progress {
+    /// Number of chunks that were taken.
+    taken: usize,
     /// Number of hits.
     counted: usize,
     /// Best of the worst top hits of each thread.
     worst: WorstHit,
 }
 
-/// Returns the top hits of a range. When the hits are more than [`limits::WINDOW_MAX`], only names are examined that
-/// may be one of the top hits.
+/// Returns the top hits of the chunks that no other thread takes. When the hits are more than [`limits::WINDOW_MAX`],
+/// only names are examined that may be one of the top hits.
 fn look_at(
-    part: &NameRange,
+    range: &NameRange,
     query: &SearchQuery,
     ranker: &mut Ranker,
     progress: &Mutex<Progress>,
     cancelled: &impl Fn() -> bool,
 ) -> Result<TopHits> {
     let mut best = TopHits::new(query.offset + query.limit);
-    let (mut prefilter, mut scan) = (ranker.prefilter(), part.scan());
-    let (mut counted, mut blocks) = (0, 0_usize);
-    while scan.visit_block(&mut prefilter, |name| score_candidate(query, ranker, &mut best, name)) {
+    let (mut prefilter, mut scan) = (ranker.prefilter(), range.scan());
+    let mut counted = 0;
+    // Matching names are often in neighbouring folders. Samples of all the range find the bound soon.
+    let chunks: Vec<usize> =
+        (0..ROUNDS).flat_map(|first| (first..range.chunks()).step_by(ROUNDS)).collect();
+    loop {
+        let mut shared = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.counted += best.count() - counted;
+        shared.worst = shared.worst.max(best.worst());
+        counted = best.count();
+        if shared.counted > limits::WINDOW_MAX {
+            prefilter.want(Ranker::files_above(&shared.worst));
+        }
+        let Some(chunk) = chunks.get(shared.taken) else { return Ok(best) };
+        shared.taken += 1;
+        drop(shared);
+        scan.visit_chunk(*chunk, &mut prefilter, |name| {
+            score_candidate(query, ranker, &mut best, name);
+        });
         if cancelled() {
             return Err(Error::Cancelled);
         }
-        blocks += 1;
-        if !blocks.is_multiple_of(PROGRESS_BLOCKS) {
-            continue;
-        }
-        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.counted += best.count() - counted;
-        progress.worst = progress.worst.max(best.worst());
-        counted = best.count();
-        if progress.counted > limits::WINDOW_MAX {
-            prefilter.want(Ranker::files_above(&progress.worst));
-        }
     }
-    Ok(best)
 }
 
 /// Returns the top hits of the first names of an index scan, and whether these were all.
@@ -240,9 +244,9 @@ mod tests {
 
     const WORDS: [&str; 12] =
         ["cat", "Cat", "cart", "dog", "2024", "red", "report", "a", "chloé", "img", "kitchen", "x"];
-    const QUERIES: [&str; 13] = [
+    const QUERIES: [&str; 14] = [
         "cat", "2024", "dog cat", "img_2", "ktichen", "chloe", "ct", "a", "cat.png", "red/",
-        "report 9", "cat cat", "zq",
+        "report 9", "cat cat", "zq", "a/2",
     ];
 
     /// Scores every name and folder, and returns the top hits.

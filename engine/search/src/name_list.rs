@@ -1,9 +1,10 @@
 //! Compact sorted list of a bucket's names, in index order.
 //!
-//! The names are stored in blocks of up to some hundred names: the text, the lengths, and for each name its letter
-//! set, which excludes most non-matching names without reading them.
+//! The names are stored in blocks of up to some hundred names: the text, the lengths, and letter sets, which exclude
+//! most non-matching names and folders without reading them.
 //!
-//! Guarantees: a clone is cheap and immutable; a name uses its length and about twelve bytes.
+//! Guarantees: a clone is cheap and immutable; a name uses its length and about twelve bytes, and eight more if it
+//! opens a folder.
 //! Non-goals: matching, and the source of changes.
 
 use std::cmp::Ordering;
@@ -15,7 +16,7 @@ use engine::limits::KEY_BYTES_MAX;
 use engine::snapshot::compare_keys;
 use imbl::OrdMap;
 
-use super::candidate::{Candidate, Folders, folder_of};
+use super::candidate::{Candidate, Folders, folder_of, shared_folder_bytes};
 use super::case_fold::{fold_onto, folded, letters};
 use super::prefilter::{Prefilter, Survivor};
 
@@ -25,11 +26,11 @@ const BLOCK_NAMES_MAX: usize = 256;
 const BLOCK_NAMES: usize = 192;
 /// Minimum number of names; a smaller block is merged with the next.
 const BLOCK_NAMES_MIN: usize = 64;
+/// Number of blocks of a chunk, which is scanned at once.
+const CHUNK_BLOCKS: usize = 16;
 /// Memory overhead of a block: its fields, its entry in the map, and its first key.
 const BLOCK_OVERHEAD_BYTES: usize = 256;
-/// Memory overhead of a name.
-const NAME_BYTES: usize = size_of::<u16>() + size_of::<u64>();
-/// Bit of a length: the name is in a folder that the name before it is not in.
+/// Bit of a length: the name opens folders, those that the name before it is not in.
 const OPENS_FOLDER: u16 = 1 << 15;
 const _: () = assert!(KEY_BYTES_MAX < OPENS_FOLDER as usize);
 
@@ -69,6 +70,8 @@ struct Block {
     text: Box<str>,
     /// Length of each name, with [`OPENS_FOLDER`].
     lengths: Box<[u16]>,
+    /// Letter set of each name, then one for each name that opens folders: that of the folders it opens, without their
+    /// parents.
     letters: Box<[u64]>,
 }
 
@@ -77,16 +80,27 @@ type Name<'a> = (&'a str, u64);
 
 impl Block {
     fn of(names: &[Name<'_>]) -> Self {
-        let before = std::iter::once("").chain(names.iter().map(|(key, _)| *key));
-        // No key is longer than `KEY_BYTES_MAX`.
-        let length = |((key, _), before): (&Name<'_>, &str)| {
-            let is_inside = before.starts_with(folder_of(key));
-            key.len() as u16 | if is_inside { 0 } else { OPENS_FOLDER }
-        };
+        let mut lengths = Vec::with_capacity(names.len());
+        let mut sets: Vec<u64> = names.iter().map(|(_, letters)| *letters).collect();
+        let (mut before, mut new) = ("", String::new());
+        for (key, _) in names {
+            let folder = folder_of(key);
+            let opened = folder.get(shared_folder_bytes(folder, before)..).unwrap_or_default();
+            // No key is longer than `KEY_BYTES_MAX`.
+            let mut length = key.len() as u16;
+            if !opened.is_empty() {
+                length |= OPENS_FOLDER;
+                new.clear();
+                fold_onto(&mut new, opened);
+                sets.push(letters(&new));
+            }
+            lengths.push(length);
+            before = key;
+        }
         Self {
             text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
-            lengths: names.iter().zip(before).map(length).collect(),
-            letters: names.iter().map(|(_, letters)| *letters).collect(),
+            lengths: lengths.into(),
+            letters: sets.into(),
         }
     }
 
@@ -110,18 +124,19 @@ impl Block {
 
     /// Collects the names that pass the letter test of a prefilter, not folded yet.
     fn pick(&self, prefilter: &mut Prefilter, picks: &mut Vec<Survivor>) {
-        let (openers, files) = prefilter.test_letters(&self.letters);
-        if !openers.contains(&true) && !files.contains(&true) {
+        let (names, opened) = self.letters.split_at(self.lengths.len());
+        let passed = prefilter.test_letters(names, opened);
+        if passed.is_empty() {
             return;
         }
-        let tests = openers.iter().zip(files);
-        for (((key, opens_folder), letters), (opener, file)) in
-            self.places().zip(&self.letters).zip(tests)
+        let mut folders = passed.folders.iter();
+        for (((key, opens_folder), letters), is_wanted) in
+            self.places().zip(names).zip(passed.names)
         {
-            let passes = if opens_folder { *opener } else { *file };
-            if passes {
-                let letters = *letters;
-                picks.push(Survivor { folded: 0..0, key, letters, opens_folder, is_wanted: *file });
+            let opens_folder = opens_folder && folders.next() == Some(&true);
+            let (letters, is_wanted) = (*letters, *is_wanted);
+            if is_wanted || (opens_folder && passed.passes_path(letters)) {
+                picks.push(Survivor { folded: 0..0, key, letters, opens_folder, is_wanted });
             }
         }
     }
@@ -146,11 +161,15 @@ impl Block {
     }
 
     fn last(&self) -> &str {
-        self.names().last().unwrap_or_default().0
+        let length = self.lengths.last().map_or(0, |length| usize::from(length & !OPENS_FOLDER));
+        self.key(self.text.len() - length..self.text.len())
     }
 
     fn bytes(&self) -> usize {
-        self.text.len() + self.lengths.len() * NAME_BYTES + BLOCK_OVERHEAD_BYTES
+        self.text.len()
+            + size_of_val(&*self.lengths)
+            + size_of_val(&*self.letters)
+            + BLOCK_OVERHEAD_BYTES
     }
 }
 
@@ -236,7 +255,7 @@ impl NameList {
             .take_while(|(key, _)| **key <= start || key.0.starts_with(folder))
             .map(|(_, block)| Arc::clone(block))
             .collect();
-        NameRange { folder: folder.to_owned(), last: folder.to_owned(), blocks }
+        NameRange { folder: folder.to_owned(), blocks }
     }
 }
 
@@ -294,11 +313,9 @@ impl Builder {
     }
 }
 
-/// Range of the names below a folder.
+/// Range of the names below a folder, in chunks that can be scanned in any order.
 pub(super) struct NameRange {
     folder: String,
-    /// Folder of the name before the range.
-    last: String,
     blocks: Vec<Arc<Block>>,
 }
 
@@ -308,32 +325,32 @@ impl NameRange {
         self.blocks.len() * BLOCK_NAMES
     }
 
-    /// Splits the range in two halves.
-    pub(super) fn halves(mut self) -> (Self, Self) {
-        let second = self.blocks.split_off(self.blocks.len() / 2);
-        let last = self.blocks.last().map_or(self.last.as_str(), |block| folder_of(block.last()));
-        // In a block that begins before the folder, nothing was in the folder yet.
-        let last = if last.starts_with(&self.folder) { last } else { &self.folder };
-        let second = Self { folder: self.folder.clone(), last: last.to_owned(), blocks: second };
-        (self, second)
+    /// Returns the number of chunks.
+    pub(super) fn chunks(&self) -> usize {
+        self.blocks.len().div_ceil(CHUNK_BLOCKS)
     }
 
-    /// Returns a scan of the range, at its start.
+    /// Creates a scan.
     pub(super) fn scan(&self) -> Scan<'_> {
         Scan {
-            folder: &self.folder,
-            blocks: self.blocks.iter(),
-            folders: Folders::new(&self.folder, &self.last),
+            range: self,
+            folders: Folders::new(&self.folder, &self.folder),
             picks: Vec::new(),
             folded: String::new(),
         }
     }
+
+    /// Returns the folder of the name before a block, if it is in the range.
+    fn folder_before(&self, block: usize) -> &str {
+        let before = block.checked_sub(1).and_then(|before| self.blocks.get(before));
+        let folder = before.map_or("", |block| folder_of(block.last()));
+        if folder.starts_with(&self.folder) { folder } else { &self.folder }
+    }
 }
 
-/// Scan of a range, block by block.
+/// Scan of a range, chunk by chunk.
 pub(super) struct Scan<'a> {
-    folder: &'a str,
-    blocks: std::slice::Iter<'a, Arc<Block>>,
+    range: &'a NameRange,
     folders: Folders,
     /// Scratch memory: the names of the block that may match, and its folded text.
     picks: Vec<Survivor>,
@@ -341,14 +358,26 @@ pub(super) struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Visits every name of the next block that passes a prefilter, and every folder of such names. Returns false after
-    /// the last block.
-    pub(super) fn visit_block(
+    /// Visits every name of a chunk that passes a prefilter, and every folder that such names open.
+    pub(super) fn visit_chunk(
         &mut self,
+        chunk: usize,
         prefilter: &mut Prefilter,
         mut visit: impl FnMut(&Candidate<'_>),
-    ) -> bool {
-        let Some(block) = self.blocks.next() else { return false };
+    ) {
+        let first = chunk * CHUNK_BLOCKS;
+        self.folders.restart(self.range.folder_before(first));
+        for block in self.range.blocks.iter().skip(first).take(CHUNK_BLOCKS) {
+            self.visit_block(block, prefilter, &mut visit);
+        }
+    }
+
+    fn visit_block(
+        &mut self,
+        block: &Block,
+        prefilter: &mut Prefilter,
+        visit: &mut impl FnMut(&Candidate<'_>),
+    ) {
         block.pick(prefilter, &mut self.picks);
         if !self.picks.is_empty() {
             block.fold(&mut self.picks, &mut self.folded);
@@ -358,7 +387,8 @@ impl Scan<'_> {
             let folded = self.folded.get(folded).unwrap_or_default();
             let name = Candidate { key: block.key(key), folded, letters };
             // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
-            if !self.folder.is_empty() && !name.key.starts_with(self.folder) {
+            let below = &self.range.folder;
+            if !below.is_empty() && !name.key.starts_with(below) {
                 continue;
             }
             self.folders.enter(&name).for_each(|folder| visit(&folder));
@@ -366,7 +396,6 @@ impl Scan<'_> {
                 visit(&name);
             }
         }
-        true
     }
 }
 
@@ -377,18 +406,16 @@ mod tests {
     use super::*;
     use engine::rng::{Rng, SeededRng};
 
-    /// Returns every name and folder visited in both halves.
+    /// Returns every name and folder visited, the last chunk first.
     fn shown(names: &NameList, folder: &str) -> Vec<String> {
         let mut shown = Vec::new();
-        let (first, second) = names.below(folder).halves();
-        for part in [first, second] {
-            let mut visit = |candidate: &Candidate<'_>| {
+        let range = names.below(folder);
+        let (mut prefilter, mut scan) = (Prefilter::new(String::new(), Vec::new()), range.scan());
+        for chunk in (0..range.chunks()).rev() {
+            scan.visit_chunk(chunk, &mut prefilter, |candidate| {
                 assert_eq!(candidate.letters, letters(&folded(candidate.key)));
                 shown.push(candidate.key.to_owned());
-            };
-            let (mut prefilter, mut scan) =
-                (Prefilter::new(String::new(), Vec::new()), part.scan());
-            while scan.visit_block(&mut prefilter, &mut visit) {}
+            });
         }
         shown
     }

@@ -1,8 +1,8 @@
 //! Prefilter: discards names that cannot match, many at a time.
 //!
-//! The first test compares letter sets; for words that may have typos, the second searches for pieces of the word,
-//! one of which must match exactly. Once only files of a minimum score are wanted, the third searches for the first
-//! word itself. The remaining names are matched one by one.
+//! The first test compares letter sets of names, and of the folders that they open; for words that may have typos, the
+//! second searches for pieces of the word, one of which must match exactly. Once only files of a minimum score are
+//! wanted, the third searches for the first word itself. The remaining names are matched one by one.
 //!
 //! Guarantees: no matching name of that score is discarded, and no name with a matching folder.
 //! Non-goals: the source of names, matching.
@@ -21,7 +21,7 @@ pub(super) struct Survivor {
     pub(super) folded: Range<usize>,
     /// Letter set of the folded form.
     pub(super) letters: u64,
-    /// Whether it is in a folder that the name before it is not in.
+    /// Whether it opens a folder that may match.
     pub(super) opens_folder: bool,
     /// Whether it is wanted itself, not only its folders.
     pub(super) is_wanted: bool,
@@ -33,9 +33,32 @@ pub(super) struct Prefilter {
     whole: String,
     words: Vec<PrefilterWord>,
     files: WantedFiles,
-    /// Scratch memory: the names that pass a test, and those that pass it as files.
+    /// Scratch memory: the names that pass a test, and the folders.
     marks: Vec<bool>,
-    file_marks: Vec<bool>,
+    folder_marks: Vec<bool>,
+}
+
+/// Result of the letter test of a block.
+pub(super) struct LetterTest<'a> {
+    /// Whether each name passes.
+    pub(super) names: &'a [bool],
+    /// Whether one word of the query may match each of the opened folders.
+    pub(super) folders: &'a [bool],
+    words: &'a [PrefilterWord],
+}
+
+impl LetterTest<'_> {
+    /// Returns whether no name and no folder passes.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.names.contains(&true) && !self.folders.contains(&true)
+    }
+
+    /// Returns whether all words may match in the path of a folder below which a name has this letter set.
+    pub(super) fn passes_path(&self, letters: u64) -> bool {
+        self.words
+            .iter()
+            .all(|word| word.lacking(letters).count_ones() <= u32::from(word.errors_max))
+    }
 }
 
 /// Files that are wanted, besides all matching folders.
@@ -57,6 +80,8 @@ pub(super) enum WantedFiles {
 pub(super) struct PrefilterWord {
     /// Letter set of the word.
     pub(super) letters: u64,
+    /// Letters that a folder must have in its own name, without its parents, if the word matches there.
+    pub(super) folder_letters: u64,
     /// Number of letters that may be missing, at most 2.
     pub(super) errors_max: u8,
     /// The word.
@@ -66,15 +91,6 @@ pub(super) struct PrefilterWord {
 }
 
 impl PrefilterWord {
-    /// Unmarks the letter sets that lack more letters of the word than `errors`.
-    fn test_letters(&self, names: &[u64], errors: u8, marks: &mut [bool]) {
-        match errors {
-            0 => lacks_at_most::<0>(self.letters, names, marks),
-            1 => lacks_at_most::<1>(self.letters, names, marks),
-            _ => lacks_at_most::<2>(self.letters, names, marks),
-        }
-    }
-
     /// Returns the letters that a name lacks.
     fn lacking(&self, letters: u64) -> u64 {
         self.letters & !letters
@@ -84,7 +100,7 @@ impl PrefilterWord {
 impl Prefilter {
     /// Creates a prefilter of names that may match all words of a query.
     pub(super) fn new(whole: String, words: Vec<PrefilterWord>) -> Self {
-        Self { whole, words, files: WantedFiles::All, marks: Vec::new(), file_marks: Vec::new() }
+        Self { whole, words, files: WantedFiles::All, marks: Vec::new(), folder_marks: Vec::new() }
     }
 
     /// Discards other files from now on.
@@ -92,23 +108,28 @@ impl Prefilter {
         self.files = files;
     }
 
-    /// Returns for each of these letter sets whether a name with it may match that opens a folder, and whether another
-    /// may.
-    pub(super) fn test_letters(&mut self, names: &[u64]) -> (&[bool], &[bool]) {
+    /// Tests the letter sets of names, and of the folders that some of them open.
+    pub(super) fn test_letters(&mut self, names: &[u64], folders: &[u64]) -> LetterTest<'_> {
         self.marks.clear();
-        self.marks.resize(names.len(), true);
+        self.marks.resize(names.len(), self.files != WantedFiles::None);
+        self.folder_marks.clear();
+        self.folder_marks.resize(folders.len(), false);
         for word in &self.words {
-            word.test_letters(names, word.errors_max, &mut self.marks);
+            // Other files are only wanted if they have the letters of the first word.
+            let errors = if self.files == WantedFiles::All { word.errors_max } else { 0 };
+            test_letter_sets(word.letters, errors, names, &mut self.marks, |mark, passes| {
+                mark & passes
+            });
+            let errors = word.errors_max;
+            test_letter_sets(
+                word.folder_letters,
+                errors,
+                folders,
+                &mut self.folder_marks,
+                |mark, passes| mark | passes,
+            );
         }
-        if self.files == WantedFiles::All {
-            return (&self.marks, &self.marks);
-        }
-        self.file_marks.clear();
-        self.file_marks.resize(names.len(), self.files != WantedFiles::None);
-        for word in &self.words {
-            word.test_letters(names, 0, &mut self.file_marks);
-        }
-        (&self.marks, &self.file_marks)
+        LetterTest { names: &self.marks, folders: &self.folder_marks, words: &self.words }
     }
 
     /// Discards names that passed the letter test but cannot match, and files that are not wanted. The names are in the
@@ -129,7 +150,6 @@ impl Prefilter {
     }
 
     fn retain_wanted(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
-        // Without files, no name was picked that opens no folder.
         if matches!(self.files, WantedFiles::All | WantedFiles::None) {
             return;
         }
@@ -165,15 +185,35 @@ fn is_wanted(files: WantedFiles, whole: &str, path: &str, at: usize) -> bool {
     }
 }
 
-/// Unmarks the letter sets that lack more than `ERRORS` of these letters. Compiled to vector instructions.
-fn lacks_at_most<const ERRORS: usize>(letters: u64, names: &[u64], marks: &mut [bool]) {
-    for (mark, name) in marks.iter_mut().zip(names) {
-        let mut lacking = letters & !name;
+/// Combines the marks with whether the letter sets lack at most `errors` of these letters.
+fn test_letter_sets(
+    letters: u64,
+    errors: u8,
+    sets: &[u64],
+    marks: &mut [bool],
+    combine: impl Fn(bool, bool) -> bool,
+) {
+    match errors {
+        0 => lacks_at_most::<0>(letters, sets, marks, combine),
+        1 => lacks_at_most::<1>(letters, sets, marks, combine),
+        _ => lacks_at_most::<2>(letters, sets, marks, combine),
+    }
+}
+
+/// Compiled to vector instructions.
+fn lacks_at_most<const ERRORS: usize>(
+    letters: u64,
+    sets: &[u64],
+    marks: &mut [bool],
+    combine: impl Fn(bool, bool) -> bool,
+) {
+    for (mark, set) in marks.iter_mut().zip(sets) {
+        let mut lacking = letters & !set;
         for _ in 0..ERRORS {
             // Removes the lowest bit, if there is one.
             lacking &= lacking.wrapping_sub(1);
         }
-        *mark &= lacking == 0;
+        *mark = combine(*mark, lacking == 0);
     }
 }
 
@@ -223,9 +263,7 @@ mod tests {
             errors_max in 0..3_u8,
         ) {
             let pieces: Vec<&str> = vec![&word[..1], &word[1..]];
-            let finders = pieces.iter().map(|piece| Finder::new(piece.as_bytes()).into_owned());
-            let finder = Finder::new(&word).into_owned();
-            let word = PrefilterWord { letters: letters(&word), errors_max, finder, pieces: finders.collect() };
+            let word = query_word(letters(&word), errors_max, &word, &pieces);
             let mut prefilter = Prefilter::new(String::new(), vec![word]);
             let mut folded = String::new();
             let mut picks = Vec::new();
@@ -235,7 +273,7 @@ mod tests {
                 folded.push_str(name);
                 let letters = letters(name);
                 // There are other names between the requested ones.
-                if !is_asked || !prefilter.test_letters(&[letters]).0[0] {
+                if !is_asked || !prefilter.test_letters(&[letters], &[]).names[0] {
                     continue;
                 }
                 picks.push(survivor(place.clone(), letters, false));
@@ -263,10 +301,8 @@ mod tests {
                     name.starts_with(word) && (name.len() <= 3 || name == word || name.starts_with(&format!("{word}.")))
                 }),
             ] {
-                let finder = Finder::new(&word).into_owned();
                 let letters = letters(&word);
-                let of_query = PrefilterWord { letters, errors_max: 0, finder, pieces: Vec::new() };
-                let mut prefilter = Prefilter::new(word.clone(), vec![of_query]);
+                let mut prefilter = Prefilter::new(word.clone(), vec![query_word(letters, 0, &word, &[])]);
                 prefilter.want(files);
                 let (mut folded, mut picks, mut expected) = (String::new(), Vec::new(), Vec::new());
                 for (path, opens_folder) in &names {
@@ -285,12 +321,20 @@ mod tests {
 
         #[test]
         fn prefilter_allows_one_missing_letter_per_typo(wanted: u64, there: u64, errors_max in 0..3_u8) {
-            let finder = Finder::new("").into_owned();
-            let word = PrefilterWord { letters: wanted, errors_max, finder, pieces: Vec::new() };
+            let word = query_word(wanted, errors_max, "", &[]);
             let is_enough = (wanted & !there).count_ones() <= u32::from(errors_max);
             let mut prefilter = Prefilter::new(String::new(), vec![word]);
-            prop_assert_eq!(prefilter.test_letters(&[there]).0, [is_enough]);
+            let passed = prefilter.test_letters(&[there], &[there]);
+            prop_assert_eq!(passed.names, [is_enough]);
+            prop_assert_eq!(passed.folders, [is_enough]);
         }
+    }
+
+    fn query_word(letters: u64, errors_max: u8, word: &str, pieces: &[&str]) -> PrefilterWord {
+        let finder = |piece: &str| Finder::new(piece).into_owned();
+        let pieces = pieces.iter().map(|piece| finder(piece)).collect();
+        let finder = finder(word);
+        PrefilterWord { letters, folder_letters: letters, errors_max, finder, pieces }
     }
 
     fn survivor(place: Range<usize>, letters: u64, opens_folder: bool) -> Survivor {

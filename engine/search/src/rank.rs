@@ -246,8 +246,10 @@ impl Word {
             Finder::new(piece.as_bytes()).into_owned()
         };
         let pieces = self.fuzzy_chars.iter().flat_map(|near| near.pieces().map(finder)).collect();
-        let finder = self.finder.clone();
-        PrefilterWord { letters: self.letters, errors_max: self.errors_max, finder, pieces }
+        let (letters, finder) = (self.letters, self.finder.clone());
+        // A word with a slash matches partly in the parents of a folder.
+        let folder_letters = if self.text.contains('/') { 0 } else { letters };
+        PrefilterWord { letters, folder_letters, errors_max: self.errors_max, finder, pieces }
     }
 
     fn find(
