@@ -3,6 +3,9 @@
 //! Guarantees: a group is durable once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok. After an
 //! error the segment rejects every append: the state of the written bytes is unknown, and a retry could acknowledge
 //! data that is not on disk.
+//!
+//! Reserved space that was never written costs a sync more than the data: the file system has to record in its journal
+//! that it is written now. Therefore zeros are written ahead of small groups, which the next groups overwrite.
 //! Non-goals: the meaning of the records, and the acknowledgement of batches.
 
 use std::sync::Arc;
@@ -67,6 +70,10 @@ pub(crate) struct ActiveSegment {
     path: String,
     header: SegmentHeader,
     end: u64,
+    /// End of the written bytes, including zeros.
+    written_end: u64,
+    /// Total size of the last groups, back to one that was not small.
+    small_bytes: u64,
     /// Uncompressed length of the footer entries so far.
     entries_bytes: u64,
     bytes_max: u64,
@@ -95,7 +102,17 @@ impl ActiveSegment {
             .and_then(|()| file.sync_data())
             .map_err(|source| Error::io(format!("writing the header of {path}"), source))?;
         let end = SEGMENT_HEADER_BYTES as u64;
-        Ok(Self { file, path, header, end, entries_bytes: 0, bytes_max, broken: false })
+        Ok(Self {
+            file,
+            path,
+            header,
+            end,
+            written_end: end,
+            small_bytes: 0,
+            entries_bytes: 0,
+            bytes_max,
+            broken: false,
+        })
     }
 
     /// Returns the header of the segment.
@@ -125,6 +142,7 @@ impl ActiveSegment {
             return Err(Error::ReadOnly(format!("{} failed before", self.path).into()));
         }
         self.broken = true;
+        let zeros = self.zeros_after(group.bytes);
         let mut offset = self.end;
         let mut call: Vec<&[u8]> = Vec::new();
         let mut call_bytes = 0;
@@ -156,12 +174,31 @@ impl ActiveSegment {
             }
         }
         if call_bytes > 0 {
+            call.push(zeros);
             flush(&mut offset, &mut call, &mut call_bytes)?;
         }
         self.end = offset;
         self.entries_bytes += group.footer_bytes;
         self.broken = false;
         Ok(())
+    }
+
+    /// Returns the zeros to write after a group of this many bytes: at most as many as the small groups before it, so
+    /// that they at most double what is written, and none while there are some.
+    fn zeros_after(&mut self, group_bytes: u64) -> &'static [u8] {
+        if group_bytes > limits::ZEROS_GROUP_BYTES_MAX {
+            self.small_bytes = 0;
+            return &[];
+        }
+        let before = self.small_bytes;
+        self.small_bytes += group_bytes;
+        let end = self.end + group_bytes;
+        if end <= self.written_end {
+            return &[];
+        }
+        let bytes = before.min(self.bytes_max.saturating_sub(end)).min(ZEROS.len() as u64);
+        self.written_end = end + bytes;
+        usize::try_from(bytes).ok().and_then(|bytes| ZEROS.get(..bytes)).unwrap_or_default()
     }
 
     /// Makes all appended groups durable.
@@ -181,6 +218,9 @@ impl ActiveSegment {
     }
 }
 
+static ZEROS: [u8; limits::WRITE_BYTES_MAX - limits::ZEROS_GROUP_BYTES_MAX as usize] =
+    [0; limits::WRITE_BYTES_MAX - limits::ZEROS_GROUP_BYTES_MAX as usize];
+
 /// Returns the maximum size of a group's footer entries, which repeat its record heads.
 fn footer_share(group_bytes: u64) -> u64 {
     group_bytes.min(FOOTER_SHARE_BYTES_MAX)
@@ -188,3 +228,88 @@ fn footer_share(group_bytes: u64) -> u64 {
 
 /// Maximum total size of the record heads of one group.
 const FOOTER_SHARE_BYTES_MAX: u64 = (limits::BATCH_RECORDS_MAX * 4 * 1_024) as u64;
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::disk::Disk;
+    use crate::disk::sim::SimDisk;
+
+    const SEGMENT_BYTES: u64 = 4 << 20;
+    const PAGE_BYTES: u64 = 4_096;
+
+    fn segment(disk: &SimDisk) -> ActiveSegment {
+        disk.create_folder("log").unwrap();
+        let header = SegmentHeader {
+            store: uuid::Uuid::from_u128(7),
+            segment: SegmentId::new(1).unwrap(),
+            class: SegmentClass::Log,
+            salt: 0x5a17,
+            base_lsn: 1,
+            predecessor: None,
+            first_group: 1,
+            previous_group: Checksum::default(),
+            created_ms: 1,
+        };
+        let file = disk.create(&header.segment.path(SegmentClass::Log)).unwrap();
+        file.allocate(SEGMENT_BYTES).unwrap();
+        ActiveSegment::begin(file, header, &LogPosition::START, SEGMENT_BYTES).unwrap()
+    }
+
+    /// Appends a group of this many bytes. Returns the end of the written pages.
+    fn append(segment: &mut ActiveSegment, bytes: u64) -> u64 {
+        let pieces = vec![Bytes::from(vec![1; bytes as usize])];
+        segment
+            .append(&BuiltGroup {
+                pieces,
+                offset: segment.end,
+                bytes,
+                records: 1,
+                footer_bytes: 0,
+                last_lsn: 1,
+                header_checksum: Checksum::default(),
+            })
+            .unwrap();
+        segment.file.next_data(0).unwrap().unwrap().end
+    }
+
+    #[test]
+    fn small_groups_are_written_over_zeros() {
+        let disk = SimDisk::new();
+        let mut segment = segment(&disk);
+        let (mut written, mut extensions) = (PAGE_BYTES, 0);
+        for number in 1..=600 {
+            let end = append(&mut segment, 4_600);
+            extensions += u32::from(end > written);
+            written = end;
+            let ahead = end.saturating_sub(segment.end());
+            assert!(ahead <= 4_600 * number + PAGE_BYTES, "{ahead} after {number} groups");
+            let mut rest = vec![1; ahead as usize];
+            segment.file.read_at(segment.end(), &mut rest).unwrap();
+            assert!(rest.iter().all(|byte| *byte == 0), "zeros follow group {number}");
+        }
+        assert!(extensions < 16, "{extensions} of 600 groups extended the written bytes");
+    }
+
+    #[test]
+    fn no_zeros_follow_large_groups_or_the_first_small_one() {
+        let disk = SimDisk::new();
+        let mut segment = segment(&disk);
+        for bytes in [100, limits::ZEROS_GROUP_BYTES_MAX + 1, 100, 1 << 20, 100] {
+            let end = append(&mut segment, bytes);
+            assert_eq!(end, segment.end().next_multiple_of(PAGE_BYTES), "after {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn zeros_end_with_the_reserved_space() {
+        let disk = SimDisk::new();
+        let mut segment = segment(&disk);
+        while segment.end() + 16_000 <= SEGMENT_BYTES {
+            append(&mut segment, 16_000);
+            assert_eq!(segment.file.bytes_len().unwrap(), SEGMENT_BYTES);
+        }
+    }
+}
