@@ -6,9 +6,10 @@
 //! lookup and for Rust's HTTP/1: 1.2-1.5 times the requests. At 1 MiB the kernel's copies and the socket's buffer
 //! decide: half the CPU of sendfile, and about twice the requests.
 //!
-//! The bare loop (`support/bare_loop.rs`) writes as many prepared bytes, after heads of the same length, over the same
-//! sockets, and does nothing else: the difference between it and trug is trug's own cost, and its own cost is a lower
-//! bound for any server.
+//! The bare loop (`support/epoll_baseline.rs`) writes as many prepared bytes, after heads of the same length, over the
+//! same sockets, and does nothing else: its own cost is a lower bound for any server. Bare hyper
+//! (`support/hyper_baseline.rs`) does the same with the HTTP library that trug uses: its own cost is a lower bound for
+//! servers with this library, and the difference between it and trug is trug's own cost.
 //!
 //! All have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is that
 //! of the server's processes, and the figure to trust on a noisy machine.
@@ -24,6 +25,7 @@ use benches::epoll_baseline::{self, Bare};
 use benches::folder;
 use benches::hot_gets::{self, FILES, ROWS};
 use benches::http_connection::Wire;
+use benches::hyper_baseline::{self, BareHyper};
 use benches::nginx::{self, Nginx};
 use benches::rounds;
 use benches::server::{Running, ServerKind, require_program};
@@ -31,9 +33,11 @@ use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
 
 fn main() -> ExitCode {
-    Arguments::run("http", |arguments| match epoll_baseline::serve(arguments) {
-        Ok(false) => run(arguments),
-        served => served.map(drop),
+    Arguments::run("http", |arguments| {
+        if epoll_baseline::serve(arguments)? || hyper_baseline::serve(arguments)? {
+            return Ok(());
+        }
+        run(arguments)
     })
 }
 
@@ -70,9 +74,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     for (label, name, range) in ROWS {
         let file_bytes = FILES.iter().find(|file| file.0 == name).map_or(0, |file| file.1);
         let body_bytes = range.map_or(file_bytes, |(length, _)| length as usize);
-        let bare: Box<dyn ServerKind> = Box::new(Bare { head_bytes, body_bytes, file_bytes });
-        servers.insert(servers.len() - 1, Running::start(bare.as_ref(), folder.path(), name)?);
-        kinds.insert(kinds.len() - 1, bare);
+        let bare: [Box<dyn ServerKind>; 2] = [
+            Box::new(Bare { head_bytes, body_bytes, file_bytes }),
+            Box::new(BareHyper { head_bytes, body_bytes }),
+        ];
+        let of_row = servers.len() - 1..servers.len() - 1 + bare.len();
+        for bare in bare {
+            servers.insert(servers.len() - 1, Running::start(bare.as_ref(), folder.path(), name)?);
+            kinds.insert(kinds.len() - 1, bare);
+        }
         let contestants: Vec<_> = kinds.iter().map(AsRef::as_ref).zip(&servers).collect();
         let samples =
             hot_gets::in_turns((label, name, range), &contestants, lengths, folder.path())?;
@@ -88,8 +98,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                 table::figure(rounds::cpu_us(own) / rounds::cpu_us(nginx).max(f64::MIN_POSITIVE)),
             ]);
         }
-        servers.remove(servers.len() - 2);
-        kinds.remove(kinds.len() - 2);
+        servers.drain(of_row.clone());
+        kinds.drain(of_row);
     }
     table.print();
     Ok(())

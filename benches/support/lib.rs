@@ -12,6 +12,7 @@ pub mod folder;
 pub mod get_latency;
 pub mod hot_gets;
 pub mod http_connection;
+pub mod hyper_baseline;
 pub mod name_generator;
 pub mod nginx;
 pub mod npm;

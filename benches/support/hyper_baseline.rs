@@ -1,0 +1,103 @@
+//! A limit of servers with hyper as a contestant: hyper over tokio responds with a body that is in memory and with
+//! prepared headers, whatever is requested.
+//!
+//! It has no routes, time-outs or checks: what a server with these libraries costs more is its own. It runs in a
+//! process of its own, which is this program started again with [`OPTION`].
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::Full;
+use hyper::Response;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use super::arguments::Arguments;
+use super::data;
+use super::server::ServerKind;
+
+/// Option that runs the program as this server; the next word configures it.
+pub const OPTION: &str = "--bare-hyper";
+const THREADS: usize = 2;
+/// Number of headers among which the bytes of the head are divided.
+const HEADERS: usize = 12;
+/// Bytes of a response head besides its headers: status, length and date.
+const OTHER_BYTES: usize = 17 + 24 + 37 + 2;
+
+/// The server, and its responses.
+pub struct BareHyper {
+    /// Length of each response head in bytes, approximately.
+    pub head_bytes: usize,
+    /// Length of each response body in bytes.
+    pub body_bytes: usize,
+}
+
+impl ServerKind for BareHyper {
+    fn label(&self) -> &'static str {
+        "bare hyper"
+    }
+
+    fn command(&self, _folder: &Path, address: SocketAddr) -> Result<Command, String> {
+        let program = std::env::current_exe().map_err(text)?;
+        let mut command = Command::new(program);
+        command.arg(OPTION).arg(format!("{address},{},{}", self.head_bytes, self.body_bytes));
+        Ok(command)
+    }
+
+    fn path(&self, _name: &str) -> String {
+        "/".to_owned()
+    }
+}
+
+/// Runs the server until the process is ended, when the arguments request it. Returns false when they do not.
+pub fn serve(arguments: &Arguments) -> Result<bool, String> {
+    let Some(what) = arguments.value(OPTION) else { return Ok(false) };
+    let mut words = what.split(',');
+    let address: SocketAddr =
+        words.next().and_then(|it| it.parse().ok()).ok_or("an address is missing")?;
+    let mut number = || words.next().and_then(|it| it.parse().ok()).ok_or("a length is missing");
+    let bare = BareHyper { head_bytes: number()?, body_bytes: number()? };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .map_err(text)?;
+    runtime.block_on(run(address, &bare)).map_err(text)?;
+    Ok(true)
+}
+
+async fn run(address: SocketAddr, bare: &BareHyper) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    let headers = headers(bare.head_bytes);
+    let body = Bytes::from(data::bytes(4, bare.body_bytes));
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let (headers, body) = (headers.clone(), body.clone());
+        let service = service_fn(move |_| {
+            let mut response = Response::new(Full::new(body.clone()));
+            *response.headers_mut() = headers.clone();
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(connection);
+    }
+}
+
+fn headers(head_bytes: usize) -> HeaderMap {
+    let value_bytes =
+        (head_bytes.saturating_sub(OTHER_BYTES) / HEADERS).saturating_sub("x-00: \r\n".len());
+    let value = HeaderValue::try_from("-".repeat(value_bytes)).expect("a header value");
+    let name = |number| HeaderName::try_from(format!("x-{number:02}")).expect("a header name");
+    (0..HEADERS).map(|number| (name(number), value.clone())).collect()
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
