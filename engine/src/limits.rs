@@ -55,6 +55,9 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 /// Maximum size of a commit group in bytes that zeros are written after. Zeros for larger groups would cost more than
 /// the entries in the journal of the file system that they save, about 12 KiB per sync.
 pub const ZEROS_GROUP_BYTES_MAX: u64 = 16 * KIB as u64;
+/// Maximum number of zeros that are written at once: so many that fewer than 1 % of the syncs with groups of 4 KiB also
+/// wait for zeros.
+pub const ZEROS_BYTES_MAX: usize = MIB;
 
 /// Maximum number of segments that one compaction step reads, and maximum number that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;

@@ -218,8 +218,7 @@ impl ActiveSegment {
     }
 }
 
-static ZEROS: [u8; limits::WRITE_BYTES_MAX - limits::ZEROS_GROUP_BYTES_MAX as usize] =
-    [0; limits::WRITE_BYTES_MAX - limits::ZEROS_GROUP_BYTES_MAX as usize];
+static ZEROS: [u8; limits::ZEROS_BYTES_MAX] = [0; limits::ZEROS_BYTES_MAX];
 
 /// Returns the maximum size of a group's footer entries, which repeat its record heads.
 fn footer_share(group_bytes: u64) -> u64 {
