@@ -106,7 +106,7 @@ struct Progress {
 /// Returns the top hits of the chunks that no other thread takes. When the hits are more than [`limits::WINDOW_MAX`],
 /// only names are examined that may be one of the top hits.
 fn look_at(
-    range: &NameRange,
+    range: &NameRange<'_>,
     query: &SearchQuery,
     ranker: &mut Ranker,
     progress: &Mutex<Progress>,

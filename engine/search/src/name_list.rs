@@ -27,7 +27,7 @@ const BLOCK_NAMES: usize = 192;
 /// Minimum number of names; a smaller block is merged with the next.
 const BLOCK_NAMES_MIN: usize = 64;
 /// Number of blocks of a chunk, which is scanned at once.
-const CHUNK_BLOCKS: usize = 16;
+const CHUNK_BLOCKS: usize = 4;
 /// Memory overhead of a block: its fields, its entry in the map, and its first key.
 const BLOCK_OVERHEAD_BYTES: usize = 256;
 /// Bit of a length: the name opens folders, those that the name before it is not in.
@@ -82,7 +82,7 @@ impl Block {
     fn of(names: &[Name<'_>]) -> Self {
         let mut lengths = Vec::with_capacity(names.len());
         let mut sets: Vec<u64> = names.iter().map(|(_, letters)| *letters).collect();
-        let (mut before, mut new) = ("", String::new());
+        let (mut before, mut folded_folder) = ("", String::new());
         for (key, _) in names {
             let folder = folder_of(key);
             let opened = folder.get(shared_folder_bytes(folder, before)..).unwrap_or_default();
@@ -90,9 +90,9 @@ impl Block {
             let mut length = key.len() as u16;
             if !opened.is_empty() {
                 length |= OPENS_FOLDER;
-                new.clear();
-                fold_onto(&mut new, opened);
-                sets.push(letters(&new));
+                folded_folder.clear();
+                fold_onto(&mut folded_folder, opened);
+                sets.push(letters(&folded_folder));
             }
             lengths.push(length);
             before = key;
@@ -246,16 +246,17 @@ impl NameList {
     }
 
     /// Returns the names below a folder, in index order.
-    pub(super) fn below(&self, folder: &str) -> NameRange {
+    pub(super) fn below<'a>(&'a self, folder: &'a str) -> NameRange<'a> {
         let start = Key::new(folder);
         let first = self.blocks.get_prev(&start).map_or(&start, |(first, _)| first);
-        let blocks: Vec<Arc<Block>> = self
+        let blocks = self
             .blocks
             .range::<_, Key>((Bound::Included(first), Bound::Unbounded))
-            .take_while(|(key, _)| **key <= start || key.0.starts_with(folder))
-            .map(|(_, block)| Arc::clone(block))
+            // Without a folder no key is read: they are seldom in the processor's cache.
+            .take_while(|(key, _)| folder.is_empty() || **key <= start || key.0.starts_with(folder))
+            .map(|(_, block)| block.as_ref())
             .collect();
-        NameRange { folder: folder.to_owned(), blocks }
+        NameRange { folder, blocks }
     }
 }
 
@@ -314,12 +315,12 @@ impl Builder {
 }
 
 /// Range of the names below a folder, in chunks that can be scanned in any order.
-pub(super) struct NameRange {
-    folder: String,
-    blocks: Vec<Arc<Block>>,
+pub(super) struct NameRange<'a> {
+    folder: &'a str,
+    blocks: Vec<&'a Block>,
 }
 
-impl NameRange {
+impl NameRange<'_> {
     /// Returns the approximate number of names.
     pub(super) fn count(&self) -> usize {
         self.blocks.len() * BLOCK_NAMES
@@ -334,7 +335,7 @@ impl NameRange {
     pub(super) fn scan(&self) -> Scan<'_> {
         Scan {
             range: self,
-            folders: Folders::new(&self.folder, &self.folder),
+            folders: Folders::new(self.folder, self.folder),
             picks: Vec::new(),
             folded: String::new(),
         }
@@ -344,13 +345,13 @@ impl NameRange {
     fn folder_before(&self, block: usize) -> &str {
         let before = block.checked_sub(1).and_then(|before| self.blocks.get(before));
         let folder = before.map_or("", |block| folder_of(block.last()));
-        if folder.starts_with(&self.folder) { folder } else { &self.folder }
+        if folder.starts_with(self.folder) { folder } else { self.folder }
     }
 }
 
 /// Scan of a range, chunk by chunk.
 pub(super) struct Scan<'a> {
-    range: &'a NameRange,
+    range: &'a NameRange<'a>,
     folders: Folders,
     /// Scratch memory: the names of the block that may match, and its folded text.
     picks: Vec<Survivor>,
@@ -387,7 +388,7 @@ impl Scan<'_> {
             let folded = self.folded.get(folded).unwrap_or_default();
             let name = Candidate { key: block.key(key), folded, letters };
             // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
-            let below = &self.range.folder;
+            let below = self.range.folder;
             if !below.is_empty() && !name.key.starts_with(below) {
                 continue;
             }
