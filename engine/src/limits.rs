@@ -52,8 +52,8 @@ pub const QUEUE_BATCHES_MAX: usize = 4_096;
 /// Maximum size of one log write call in bytes. Larger calls cost several times the CPU time (engine/DECISIONS.md,
 /// decision 12).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;
-/// Maximum size of a commit group in bytes that zeros are written after. Zeros for larger groups would cost more than
-/// the entries in the journal of the file system that they save, about 12 KiB per sync.
+/// Maximum size of a commit group in bytes that zeros are written after. Larger groups would write many zeros to save
+/// one wait for the journal of the file system.
 pub const ZEROS_GROUP_BYTES_MAX: u64 = 16 * KIB as u64;
 /// Maximum number of zeros that are written at once: so many that fewer than 1 % of the syncs with groups of 4 KiB also
 /// wait for zeros.
