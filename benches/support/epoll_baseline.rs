@@ -2,8 +2,7 @@
 //! connections (epoll), reads the request up to the blank line, and writes a response that is prepared in memory.
 //!
 //! It does not parse the request, has no time-outs and checks nothing: any additional cost of a server is the server's
-//! own. Two threads, each with half of the connections. It runs in a process of its own, which is this program started
-//! again with [`OPTION`].
+//! own. Two threads, each with half of the connections.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -18,11 +17,11 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use super::arguments::Arguments;
-use super::data;
 use super::server::ServerKind;
+use super::{baseline_process, data};
 
-/// Option that runs the program as the loop; the next word configures it.
-pub const OPTION: &str = "--bare-loop";
+/// Option that runs the program as the loop.
+const OPTION: &str = "--bare-loop";
 const THREADS: usize = 2;
 const EVENTS_MAX: usize = 1_024;
 
@@ -42,11 +41,8 @@ impl ServerKind for Bare {
     }
 
     fn command(&self, _folder: &Path, address: SocketAddr) -> Result<Command, String> {
-        let program = std::env::current_exe().map_err(text)?;
-        let what = format!("{address},{},{},{}", self.head_bytes, self.body_bytes, self.file_bytes);
-        let mut command = Command::new(program);
-        command.arg(OPTION).arg(what);
-        Ok(command)
+        let lengths = [self.head_bytes, self.body_bytes, self.file_bytes];
+        baseline_process::command(OPTION, address, &lengths)
     }
 
     fn path(&self, _name: &str) -> String {
@@ -56,13 +52,13 @@ impl ServerKind for Bare {
 
 /// Runs the loop until the process is ended, when the arguments request it. Returns false when they do not.
 pub fn serve(arguments: &Arguments) -> Result<bool, String> {
-    let Some(what) = arguments.value(OPTION) else { return Ok(false) };
-    let mut words = what.split(',');
-    let address: SocketAddr =
-        words.next().and_then(|it| it.parse().ok()).ok_or("an address is missing")?;
-    let mut number = || words.next().and_then(|it| it.parse().ok()).ok_or("a length is missing");
-    let bare = Bare { head_bytes: number()?, body_bytes: number()?, file_bytes: number()? };
-    run(address, &bare).map_err(text)?;
+    let Some((address, [head_bytes, body_bytes, file_bytes])) =
+        baseline_process::requested(arguments, OPTION)?
+    else {
+        return Ok(false);
+    };
+    let bare = Bare { head_bytes, body_bytes, file_bytes };
+    run(address, &bare).map_err(|error| error.to_string())?;
     Ok(true)
 }
 
@@ -164,8 +160,4 @@ impl Connection {
             self.sent = Some(0);
         }
     }
-}
-
-fn text(error: io::Error) -> String {
-    error.to_string()
 }

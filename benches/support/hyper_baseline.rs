@@ -1,8 +1,7 @@
 //! A limit of servers with hyper as a contestant: hyper over tokio responds with a body that is in memory and with
 //! prepared headers, whatever is requested.
 //!
-//! It has no routes, time-outs or checks: what a server with these libraries costs more is its own. It runs in a
-//! process of its own, which is this program started again with [`OPTION`].
+//! It has no routes, time-outs or checks: what a server with these libraries costs more is its own.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,11 +18,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use super::arguments::Arguments;
-use super::data;
 use super::server::ServerKind;
+use super::{baseline_process, data};
 
-/// Option that runs the program as this server; the next word configures it.
-pub const OPTION: &str = "--bare-hyper";
+/// Option that runs the program as this server.
+const OPTION: &str = "--bare-hyper";
 const THREADS: usize = 2;
 /// Number of headers among which the bytes of the head are divided.
 const HEADERS: usize = 12;
@@ -44,10 +43,7 @@ impl ServerKind for BareHyper {
     }
 
     fn command(&self, _folder: &Path, address: SocketAddr) -> Result<Command, String> {
-        let program = std::env::current_exe().map_err(text)?;
-        let mut command = Command::new(program);
-        command.arg(OPTION).arg(format!("{address},{},{}", self.head_bytes, self.body_bytes));
-        Ok(command)
+        baseline_process::command(OPTION, address, &[self.head_bytes, self.body_bytes])
     }
 
     fn path(&self, _name: &str) -> String {
@@ -57,12 +53,11 @@ impl ServerKind for BareHyper {
 
 /// Runs the server until the process is ended, when the arguments request it. Returns false when they do not.
 pub fn serve(arguments: &Arguments) -> Result<bool, String> {
-    let Some(what) = arguments.value(OPTION) else { return Ok(false) };
-    let mut words = what.split(',');
-    let address: SocketAddr =
-        words.next().and_then(|it| it.parse().ok()).ok_or("an address is missing")?;
-    let mut number = || words.next().and_then(|it| it.parse().ok()).ok_or("a length is missing");
-    let bare = BareHyper { head_bytes: number()?, body_bytes: number()? };
+    let Some((address, [head_bytes, body_bytes])) = baseline_process::requested(arguments, OPTION)?
+    else {
+        return Ok(false);
+    };
+    let bare = BareHyper { head_bytes, body_bytes };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .enable_all()

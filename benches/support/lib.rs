@@ -4,6 +4,7 @@
 //! Non-goals: what is measured.
 
 pub mod arguments;
+pub mod baseline_process;
 #[cfg(feature = "peers")]
 pub mod batched_fjall;
 pub mod data;

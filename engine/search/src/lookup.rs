@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
+use std::vec;
 
 use engine::snapshot::Snapshot;
 use engine::{BucketName, Error, FolderKey, Object, ObjectKey, ObjectName, Result};
@@ -70,7 +71,7 @@ fn search_cached(
     cancelled: &(impl Fn() -> bool + Sync),
 ) -> Result<TopHits> {
     let range = names.below(query.folder.as_str());
-    let progress = Mutex::new(Progress::default());
+    let progress = Mutex::new(Progress::new(&range));
     if range.count() <= limits::SINGLE_THREAD_NAMES_MAX {
         return look_at(&range, query, ranker, &progress, cancelled);
     }
@@ -93,14 +94,23 @@ fn search_cached(
 const ROUNDS: usize = 16;
 
 /// Progress of all threads of a search.
-#[derive(Default)]
 struct Progress {
-    /// Number of chunks that were taken.
-    taken: usize,
+    /// Chunks that no thread has taken.
+    chunks: vec::IntoIter<usize>,
     /// Number of hits.
     counted: usize,
     /// Best of the worst top hits of each thread.
     worst: WorstHit,
+}
+
+impl Progress {
+    /// Begins the search of a range. Matching names are often in neighbouring folders: samples of all the range find
+    /// the bound soon.
+    fn new(range: &NameRange<'_>) -> Self {
+        let of_round = |first| (first..range.chunks()).step_by(ROUNDS);
+        let chunks: Vec<usize> = (0..ROUNDS).flat_map(of_round).collect();
+        Self { chunks: chunks.into_iter(), counted: 0, worst: WorstHit::default() }
+    }
 }
 
 /// Returns the top hits of the chunks that no other thread takes. When the hits are more than [`limits::WINDOW_MAX`],
@@ -115,9 +125,6 @@ fn look_at(
     let mut best = TopHits::new(query.offset + query.limit);
     let (mut prefilter, mut scan) = (ranker.prefilter(), range.scan());
     let mut counted = 0;
-    // Matching names are often in neighbouring folders. Samples of all the range find the bound soon.
-    let chunks: Vec<usize> =
-        (0..ROUNDS).flat_map(|first| (first..range.chunks()).step_by(ROUNDS)).collect();
     loop {
         let mut shared = progress.lock().unwrap_or_else(PoisonError::into_inner);
         shared.counted += best.count() - counted;
@@ -126,10 +133,9 @@ fn look_at(
         if shared.counted > limits::WINDOW_MAX {
             prefilter.want(Ranker::files_above(&shared.worst));
         }
-        let Some(chunk) = chunks.get(shared.taken) else { return Ok(best) };
-        shared.taken += 1;
+        let Some(chunk) = shared.chunks.next() else { return Ok(best) };
         drop(shared);
-        scan.visit_chunk(*chunk, &mut prefilter, |name| {
+        scan.visit_chunk(chunk, &mut prefilter, |name| {
             score_candidate(query, ranker, &mut best, name);
         });
         if cancelled() {

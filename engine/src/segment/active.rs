@@ -3,10 +3,10 @@
 //! Guarantees: a group is durable once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok. After an
 //! error the segment rejects every append: the state of the written bytes is unknown, and a retry could acknowledge
 //! data that is not on disk.
+//! Non-goals: the meaning of the records, and the acknowledgement of batches.
 //!
 //! Reserved space that was never written costs a sync more than the data: the file system has to record in its journal
 //! that it is written now. Therefore zeros are written ahead of small groups, which the next groups overwrite.
-//! Non-goals: the meaning of the records, and the acknowledgement of batches.
 
 use std::sync::Arc;
 
@@ -229,7 +229,7 @@ fn footer_share(group_bytes: u64) -> u64 {
 const FOOTER_SHARE_BYTES_MAX: u64 = (limits::BATCH_RECORDS_MAX * 4 * 1_024) as u64;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bytes::Bytes;
 
     use super::*;
@@ -239,7 +239,8 @@ mod tests {
     const SEGMENT_BYTES: u64 = 4 << 20;
     const PAGE_BYTES: u64 = 4_096;
 
-    fn segment(disk: &SimDisk) -> ActiveSegment {
+    /// Begins the first segment of a store, with this size.
+    pub(in crate::segment) fn first_segment(disk: &SimDisk, bytes: u64) -> ActiveSegment {
         disk.create_folder("log").unwrap();
         let header = SegmentHeader {
             store: uuid::Uuid::from_u128(7),
@@ -253,8 +254,8 @@ mod tests {
             created_ms: 1,
         };
         let file = disk.create(&header.segment.path(SegmentClass::Log)).unwrap();
-        file.allocate(SEGMENT_BYTES).unwrap();
-        ActiveSegment::begin(file, header, &LogPosition::START, SEGMENT_BYTES).unwrap()
+        file.allocate(bytes).unwrap();
+        ActiveSegment::begin(file, header, &LogPosition::START, bytes).unwrap()
     }
 
     /// Appends a group of this many bytes. Returns the end of the written pages.
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn small_groups_are_written_over_zeros() {
         let disk = SimDisk::new();
-        let mut segment = segment(&disk);
+        let mut segment = first_segment(&disk, SEGMENT_BYTES);
         let (mut written, mut extensions) = (PAGE_BYTES, 0);
         for number in 1..=600 {
             let end = append(&mut segment, 4_600);
@@ -295,7 +296,7 @@ mod tests {
     #[test]
     fn no_zeros_follow_large_groups_or_the_first_small_one() {
         let disk = SimDisk::new();
-        let mut segment = segment(&disk);
+        let mut segment = first_segment(&disk, SEGMENT_BYTES);
         for bytes in [100, limits::ZEROS_GROUP_BYTES_MAX + 1, 100, 1 << 20, 100] {
             let end = append(&mut segment, bytes);
             assert_eq!(end, segment.end().next_multiple_of(PAGE_BYTES), "after {bytes} bytes");
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn zeros_end_with_the_reserved_space() {
         let disk = SimDisk::new();
-        let mut segment = segment(&disk);
+        let mut segment = first_segment(&disk, SEGMENT_BYTES);
         while segment.end() + 16_000 <= SEGMENT_BYTES {
             append(&mut segment, 16_000);
             assert_eq!(segment.file.bytes_len().unwrap(), SEGMENT_BYTES);

@@ -390,10 +390,11 @@ mod tests {
     use crate::disk::sim::SimDisk;
     use crate::format::{
         Checksum, FOOTER_BLOCK_BYTES, GroupBuilder, ObjectMeta, RecordContent,
-        SEGMENT_HEADER_BYTES, SegmentClass, block_count,
+        SEGMENT_HEADER_BYTES, block_count,
     };
     use crate::name::{BucketName, ObjectKey, ObjectName};
-    use crate::segment::{ActiveSegment, LogPosition, seal};
+    use crate::segment::active::tests::first_segment;
+    use crate::segment::seal;
 
     const GROUPS: u64 = 40;
 
@@ -408,22 +409,7 @@ mod tests {
     impl Built {
         fn new() -> Self {
             let disk = SimDisk::new();
-            disk.create_folder("log").unwrap();
-            let header = SegmentHeader {
-                store: uuid::Uuid::from_u128(7),
-                segment: SegmentId::new(1).unwrap(),
-                class: SegmentClass::Log,
-                salt: 0x5a17,
-                base_lsn: 1,
-                predecessor: None,
-                first_group: 1,
-                previous_group: Checksum::default(),
-                created_ms: 1,
-            };
-            let file = disk.create(&path()).unwrap();
-            file.allocate(16 << 20).unwrap();
-            let mut active =
-                ActiveSegment::begin(file, header, &LogPosition::START, 16 << 20).unwrap();
+            let mut active = first_segment(&disk, 16 << 20);
             let header = *active.header();
             let mut previous = Checksum::default();
             let mut groups = Vec::new();
