@@ -17,7 +17,7 @@ use crate::source_info::Source;
 use crate::transform::{Fit, OutputFormat, TransformOptions};
 
 /// Encoding time of one million AVIF pixels, in milliseconds.
-const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
+const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 300.0 };
 /// Size of a frame without its pixels: headers, colours, and in a GIF up to 26 more frames for the duration of one
 /// WebP frame.
 const FRAME_BYTES: u64 = 4_096;
@@ -214,7 +214,7 @@ impl Plan {
 /// Revision of the rendering code: incremented by changes that affect the output of the same plan.
 const REVISION: u32 = 4;
 /// The feature `fast-codecs` uses another AVIF encoder.
-const AVIF_WRITER: &str = if cfg!(feature = "fast-codecs") { "aom" } else { "" };
+const AVIF_WRITER: &str = if cfg!(feature = "fast-codecs") { "aom" } else { "rav1e" };
 
 impl fmt::Display for Plan {
     /// Formats the name of the variant, of letters, digits, `-` and `.`: unique per plan and revision.

@@ -1,9 +1,10 @@
-//! AVIF encoder, 8 bits, with alpha.
+//! AVIF encoder, 8 bits, with alpha. The container is written by `avif-serialize`.
 //!
 //! ```text
-//! quality   requested quality -> encoder parameters
-//! rav1e     rav1e in pure Rust, without its assembler: available in every build, slow
-//! fast      libaom (C), with the feature `fast-codecs`: many times as fast, smaller files
+//! colours   pixels -> luma and chroma
+//! quality   requested quality -> quantiser
+//! rav1e     rav1e in pure Rust, without its assembler: in every build, slower
+//! fast      libaom (C), with the feature `fast-codecs`: smaller files in less time
 //!   aom       libaom bindings, the only `unsafe` code
 //! ```
 //!
@@ -11,13 +12,115 @@
 
 #[cfg(feature = "fast-codecs")]
 mod aom;
+mod colours;
 #[cfg(feature = "fast-codecs")]
 mod fast;
 mod quality;
 #[cfg(not(feature = "fast-codecs"))]
 mod rav1e;
 
+use avif_serialize::Aviffy;
+use avif_serialize::constants::MatrixCoefficients;
+use kernels::{Chroma, PixelLayout, Planes};
+
+use self::colours::{Colours, visible_colours};
 #[cfg(feature = "fast-codecs")]
-pub(super) use self::fast::encode;
+use self::fast::{QUANTISERS, encode_planes};
+use self::quality::by_table;
 #[cfg(not(feature = "fast-codecs"))]
-pub(super) use self::rav1e::encode;
+use self::rav1e::{QUANTISERS, encode_planes};
+use crate::Stop;
+use crate::error::Error;
+use crate::picture::PixelBuffer;
+
+/// Minimum quality with full chroma resolution.
+const FULL_CHROMA_QUALITY: u8 = 90;
+
+/// Encodes a colour picture.
+pub(super) fn encode(picture: &PixelBuffer, quality: u8, stop: Stop<'_>) -> Result<Vec<u8>, Error> {
+    let sides = (picture.width as usize, picture.height as usize);
+    let is_full = quality >= FULL_CHROMA_QUALITY;
+    let quantiser = by_table(&QUANTISERS, quality);
+    let encode = |luma: &[u8], chroma: Chroma<'_>| {
+        if stop() {
+            return Err(Error::Cancelled);
+        }
+        encode_planes(&Planes { sides, luma, chroma }, quantiser)
+    };
+    let (colours, alpha) = match picture.layout {
+        PixelLayout::Rgb => (Colours::of(picture.samples.as_chunks().0, sides, is_full), None),
+        PixelLayout::Rgba => {
+            let pixels = picture.samples.as_chunks::<4>().0;
+            let alpha: Vec<u8> = pixels.iter().map(|[.., alpha]| *alpha).collect();
+            let alpha = encode(&alpha, Chroma::None)?;
+            (Colours::of(&visible_colours(pixels), sides, is_full), Some(alpha))
+        }
+        PixelLayout::Grey | PixelLayout::GreyAlpha | PixelLayout::Cmyk => {
+            return Err(Error::failed("AVIF requires colour"));
+        }
+    };
+    let (blue, red) = (&*colours.blue, &*colours.red);
+    let chroma = if is_full { Chroma::Full(blue, red) } else { Chroma::Half(blue, red) };
+    let coded = encode(&colours.luma, chroma)?;
+    let mut container = Aviffy::new();
+    container
+        .set_matrix_coefficients(MatrixCoefficients::Bt601)
+        .set_full_color_range(true)
+        .set_chroma_subsampling((!is_full, !is_full))
+        .set_seq_profile(u8::from(is_full));
+    Ok(container.to_vec(&coded, alpha.as_deref(), picture.width, picture.height, 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Decoded, decode};
+    use crate::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source};
+
+    /// Decodes a file in full.
+    fn decoded(file: &[u8]) -> PixelBuffer {
+        let source = read_source(Format::Avif, file).unwrap();
+        let format = OutputFormat::Format(Format::Png);
+        let options = TransformOptions { format, ..TransformOptions::default() };
+        let PlanOutcome::Transform(plan) = plan(&source, &options).unwrap() else {
+            panic!("PNG is another format");
+        };
+        match decode(file, &source, &plan, &|| false).unwrap() {
+            Decoded::Pixels(picture) => picture,
+            Decoded::Planes(_) => panic!("AVIF is decoded in full"),
+        }
+    }
+
+    #[test]
+    fn quantiser_falls_as_quality_rises() {
+        let all: Vec<u8> = (1..=100).map(|quality| by_table(&QUANTISERS, quality)).collect();
+        assert!(all.is_sorted_by(|coarser, finer| coarser >= finer), "{all:?}");
+    }
+
+    #[test]
+    fn avif_round_trips_at_any_size() {
+        for sides in [(1, 1), (2, 3), (7, 5), (16, 16), (65, 33)] {
+            for (layout, pixel) in
+                [(PixelLayout::Rgb, &[200, 90, 30][..]), (PixelLayout::Rgba, &[200, 90, 30, 130])]
+            {
+                for quality in [1, 60, 89, 90, 100] {
+                    let samples = pixel.repeat((sides.0 * sides.1) as usize);
+                    let picture = PixelBuffer::new(sides, layout, samples, None).unwrap();
+                    let file = encode(&picture, quality, &|| false).unwrap();
+                    let decoded = decoded(&file);
+                    assert_eq!((decoded.dimensions(), decoded.layout), (sides, layout));
+                    let pairs = decoded.samples.iter().zip(&picture.samples);
+                    let worst = pairs.map(|(a, b)| a.abs_diff(*b)).max();
+                    let bound = if quality >= 60 { 3 } else { 40 };
+                    assert!(worst <= Some(bound), "{sides:?} {layout:?} {quality}: {worst:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn avif_encoding_is_cancellable() {
+        let picture = PixelBuffer::new((1, 1), PixelLayout::Rgb, vec![0; 3], None).unwrap();
+        assert_eq!(encode(&picture, 60, &|| true).unwrap_err(), Error::Cancelled);
+    }
+}

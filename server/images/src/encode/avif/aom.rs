@@ -16,31 +16,15 @@ use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_uint};
 use std::ptr::{self, NonNull};
 
+use kernels::{Chroma, Planes};
 use libaom_sys as ffi;
 
 /// Maximum quantiser, the coarsest.
-pub(super) const QUANTISER_MAX: u8 = 63;
+const QUANTISER_MAX: u8 = 63;
 /// Maximum speed of still pictures.
 const SPEED_MAX: u8 = 9;
 /// Alignment of rows in libaom's memory.
 const ALIGNMENT: c_uint = 32;
-
-/// Picture of eight bits per sample, full range BT.601, row by row without gaps.
-pub(super) struct Planes<'a> {
-    /// Width and height in pixels, 1 to 65,536.
-    pub(super) sides: (usize, usize),
-    pub(super) luma: &'a [u8],
-    pub(super) chroma: Chroma<'a>,
-}
-
-/// Chroma planes, blue and red differences.
-#[derive(Clone, Copy)]
-pub(super) enum Chroma<'a> {
-    None,
-    /// Half the width and half the height, rounded up.
-    Half(&'a [u8], &'a [u8]),
-    Full(&'a [u8], &'a [u8]),
-}
 
 /// Error of libaom.
 #[derive(Debug)]
