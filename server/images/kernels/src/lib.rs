@@ -10,6 +10,6 @@ mod av1;
 mod pixel_layout;
 mod resample;
 
-pub use av1::{Chroma, Planes, encode_av1};
+pub use av1::{Chroma, Plane, Planes, encode_av1};
 pub use pixel_layout::PixelLayout;
 pub use resample::{KERNEL_RADIUS, resample};

@@ -3,7 +3,7 @@
 //! ```text
 //! colours   pixels -> luma and chroma
 //! quality   requested quality -> quantiser
-//! rav1e     rav1e in pure Rust, without its assembler: in every build, slower
+//! rav1e     rav1e in pure Rust, without its assembler: the default, slower
 //! fast      libaom (C), with the feature `fast-codecs`: smaller files in less time
 //!   aom       libaom bindings, the only `unsafe` code
 //! ```
@@ -74,48 +74,12 @@ pub(super) fn encode(picture: &PixelBuffer, quality: u8, stop: Stop<'_>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{Decoded, decode};
-    use crate::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source};
-
-    /// Decodes a file in full.
-    fn decoded(file: &[u8]) -> PixelBuffer {
-        let source = read_source(Format::Avif, file).unwrap();
-        let format = OutputFormat::Format(Format::Png);
-        let options = TransformOptions { format, ..TransformOptions::default() };
-        let PlanOutcome::Transform(plan) = plan(&source, &options).unwrap() else {
-            panic!("PNG is another format");
-        };
-        match decode(file, &source, &plan, &|| false).unwrap() {
-            Decoded::Pixels(picture) => picture,
-            Decoded::Planes(_) => panic!("AVIF is decoded in full"),
-        }
-    }
 
     #[test]
     fn quantiser_falls_as_quality_rises() {
         let all: Vec<u8> = (1..=100).map(|quality| by_table(&QUANTISERS, quality)).collect();
         assert!(all.is_sorted_by(|coarser, finer| coarser >= finer), "{all:?}");
-    }
-
-    #[test]
-    fn avif_round_trips_at_any_size() {
-        for sides in [(1, 1), (2, 3), (7, 5), (16, 16), (65, 33)] {
-            for (layout, pixel) in
-                [(PixelLayout::Rgb, &[200, 90, 30][..]), (PixelLayout::Rgba, &[200, 90, 30, 130])]
-            {
-                for quality in [1, 60, 89, 90, 100] {
-                    let samples = pixel.repeat((sides.0 * sides.1) as usize);
-                    let picture = PixelBuffer::new(sides, layout, samples, None).unwrap();
-                    let file = encode(&picture, quality, &|| false).unwrap();
-                    let decoded = decoded(&file);
-                    assert_eq!((decoded.dimensions(), decoded.layout), (sides, layout));
-                    let pairs = decoded.samples.iter().zip(&picture.samples);
-                    let worst = pairs.map(|(a, b)| a.abs_diff(*b)).max();
-                    let bound = if quality >= 60 { 3 } else { 40 };
-                    assert!(worst <= Some(bound), "{sides:?} {layout:?} {quality}: {worst:?}");
-                }
-            }
-        }
+        assert_eq!((all[0], all[99]), (QUANTISERS[0].1, QUANTISERS[9].1));
     }
 
     #[test]

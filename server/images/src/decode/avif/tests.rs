@@ -83,8 +83,8 @@ fn flat(layout: PixelLayout, sides: (u32, u32), pixel: &[u8]) -> PixelBuffer {
     PixelBuffer::new(sides, layout, pixel.repeat(pixels), None).unwrap()
 }
 
-fn written(picture: &PixelBuffer) -> Vec<u8> {
-    encode::encode(picture.clone(), Format::Avif, Quality::Lossy(95), &|| false).unwrap()
+fn written(picture: &PixelBuffer, quality: u8) -> Vec<u8> {
+    encode::encode(picture.clone(), Format::Avif, Quality::Lossy(quality), &|| false).unwrap()
 }
 
 fn read(bytes: &[u8]) -> Result<PixelBuffer, Error> {
@@ -93,7 +93,7 @@ fn read(bytes: &[u8]) -> Result<PixelBuffer, Error> {
 
 /// Returns the data of an encoded picture, and of its alpha if it has one.
 fn coded(picture: &PixelBuffer) -> (Vec<u8>, Vec<u8>) {
-    let bytes = written(picture);
+    let bytes = written(picture, 95);
     let container = Container::read(&bytes).unwrap();
     let shown = super::PrimaryImage::from_container(&container).unwrap();
     let data = |coded: &super::CodedImage| container.data(coded.tiles[0]).unwrap().into_owned();
@@ -127,10 +127,25 @@ fn avif_round_trips() {
             let samples =
                 pixels.flat_map(|at| (0..channels).map(move |channel| smooth(at, channel)));
             let picture = PixelBuffer::new(sides, layout, samples.collect(), None).unwrap();
-            let bytes = written(&picture);
+            let bytes = written(&picture, 95);
             assert_eq!(Format::detect(&bytes), Some(Format::Avif));
             assert_eq!(read_source(&bytes).unwrap().sides, sides);
             assert_near(&read(&bytes).unwrap(), &picture.into_rgb(), 12);
+        }
+    }
+}
+
+#[test]
+fn avif_round_trips_at_any_quality() {
+    for sides in [(1, 1), (2, 3), (7, 5), (16, 16), (65, 33)] {
+        for picture in [
+            flat(PixelLayout::Rgb, sides, &[200, 90, 30]),
+            flat(PixelLayout::Rgba, sides, &[200, 90, 30, 130]),
+        ] {
+            for (quality, most) in [(1, 40), (60, 3), (89, 3), (90, 3), (100, 3)] {
+                let bytes = written(&picture, quality);
+                assert_near(&read(&bytes).unwrap(), &picture, most);
+            }
         }
     }
 }
@@ -285,7 +300,7 @@ fn unknown_essential_property_is_rejected() {
 
 #[test]
 fn abandoned_avif_decode_does_not_start() {
-    let bytes = written(&flat(PixelLayout::Rgb, (4, 4), &[9, 9, 9]));
+    let bytes = written(&flat(PixelLayout::Rgb, (4, 4), &[9, 9, 9]), 95);
     let source = read_source(&bytes).unwrap();
     assert_eq!(decode(&bytes, &source, &|| true), Err(Error::Cancelled));
 }
@@ -293,7 +308,7 @@ fn abandoned_avif_decode_does_not_start() {
 /// Builds a small file with all features.
 fn rich() -> Vec<u8> {
     let samples = (0..12 * 10 * 4).map(|at: u32| (at * at % 251) as u8).collect();
-    written(&PixelBuffer::new((12, 10), PixelLayout::Rgba, samples, None).unwrap())
+    written(&PixelBuffer::new((12, 10), PixelLayout::Rgba, samples, None).unwrap(), 95)
 }
 
 #[test]

@@ -20,7 +20,7 @@ use kernels::{Chroma, Planes};
 use libaom_sys as ffi;
 
 /// Maximum quantiser, the coarsest.
-const QUANTISER_MAX: u8 = 63;
+pub(super) const QUANTISER_MAX: u8 = 63;
 /// Maximum speed of still pictures.
 const SPEED_MAX: u8 = 9;
 /// Alignment of rows in libaom's memory.
@@ -69,15 +69,9 @@ impl Image {
         // SAFETY: with a null image it allocates one, with room for all rows of all planes, or returns null.
         let image = unsafe { ffi::aom_img_alloc(ptr::null_mut(), format, across, down, ALIGNMENT) };
         let mut image = Self(NonNull::new(image).ok_or_else(|| Failed("no memory".into()))?);
-        let half = (width.div_ceil(2), height.div_ceil(2));
-        image.fill(0, planes.sides, Some(planes.luma))?;
-        let (sides, [blue, red]) = match planes.chroma {
-            Chroma::None => (half, [None; 2]),
-            Chroma::Half(blue, red) => (half, [Some(blue), Some(red)]),
-            Chroma::Full(blue, red) => (planes.sides, [Some(blue), Some(red)]),
-        };
-        image.fill(1, sides, blue)?;
-        image.fill(2, sides, red)?;
+        for (plane, (sides, samples)) in planes.sized().into_iter().enumerate() {
+            image.fill(plane, sides, samples)?;
+        }
         // SAFETY: the image is exclusively owned, and these are plain fields.
         unsafe {
             let image = image.0.as_mut();

@@ -49,3 +49,13 @@ pub(super) fn encode_planes(planes: &Planes<'_>, quantiser: u8) -> Result<Vec<u8
     let speed = if width * height <= SMALL_PIXELS_MAX { SPEED_OF_SMALL } else { SPEED };
     aom::encode(planes, quantiser, speed).map_err(Error::failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantisers_are_in_the_range_of_libaom() {
+        assert!(QUANTISERS.iter().all(|(_, quantiser)| *quantiser <= aom::QUANTISER_MAX));
+    }
+}
