@@ -85,7 +85,7 @@ const frameCount = (page, { type, bytes }) => page.evaluate(async ([type, text])
 }, [type, bytes.toString("base64")]);
 
 export const tests = {
-  async "pictures made by the server are those that Chromium shows of the stored file"() {
+  async rendered_images_match_stored_file_in_chromium() {
     const page = await open("/-/docs", { session: null });
     for (const file of files) {
       await store("photos", file.address.replace("/photos/", ""), file.bytes, file.type);
@@ -102,7 +102,7 @@ export const tests = {
     return `${files.length} pictures`;
   },
 
-  async "animations made by the server have the frames, times and loops of the stored file"() {
+  async rendered_animations_keep_frames_times_and_loops() {
     const page = await open("/-/docs", { session: null });
     let films = 0;
     for (const file of files) {

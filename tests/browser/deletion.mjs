@@ -25,7 +25,7 @@ const note = (page, words) => page.locator(".note", { hasText: words });
 const undo = (page, words) => note(page, words).getByRole("button", { name: "Undo" }).click();
 
 export const tests = {
-  async "what is deleted is back after undo, as it was"() {
+  async undo_restores_deleted_files() {
     const names = ["gone/a.txt", "gone/b.txt", "gone/c.txt"];
     await filled(names);
     const page = await open("/-/files/photos/gone/");
@@ -46,7 +46,7 @@ export const tests = {
     await close(page);
   },
 
-  async "what is deleted in a preview gives way to the next, and is back after undo"() {
+  async delete_in_preview_shows_next_file_and_undo_restores_it() {
     const names = ["shown/a.txt", "shown/b.txt"];
     await filled(names);
     const page = await open("/-/files/photos/shown/a.txt");
@@ -64,7 +64,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a folder is deleted with all that is in it, and is back after undo"() {
+  async undo_restores_deleted_folder_with_its_content() {
     const names = Array.from({ length: 120 }, (_, number) => `whole/sub/${number % 3}/${number}.txt`);
     await filled([...names, "whole/stays.txt"]);
     const page = await open("/-/files/photos/whole/");
@@ -84,7 +84,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a name that is taken is refused where it is typed, and a name that is free is taken back"() {
+  async rename_conflict_is_rejected_in_place_and_rename_is_undone() {
     await filled(["named/a.txt", "named/b.txt"]);
     const page = await open("/-/files/photos/named/");
     await waitForRows(page, 2);
@@ -110,7 +110,7 @@ export const tests = {
     await close(page);
   },
 
-  async "files and folders are moved together, and back"() {
+  async files_and_folders_are_moved_together_and_undone() {
     const names = ["moved/sub/deep/x.txt", "moved/sub/y.txt", "moved/z.txt"];
     await filled(names);
     const page = await open("/-/files/photos/moved/");

@@ -52,7 +52,7 @@ async function lookAtAll(width, how, schemes) {
 }
 
 export const tests = {
-  async "documentation search finds guides by synonyms and with typing errors"() {
+  async documentation_search_finds_synonyms_and_typing_errors() {
     const page = await read("/-/docs");
     for (const query of ["resize", "thumbnail", "reszie", "Resize image", "thumnail", "crop"]) {
       assert.equal((await found(page, query))[0], "Image transforms", query);
@@ -65,7 +65,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation search without a match says so"() {
+  async documentation_search_without_match_says_so() {
     const page = await read("/-/docs/cdn");
     assert.deepEqual(await found(page, "xyzzyqwk"), []);
     const message = "No match for “xyzzyqwk”. Browse the guides.";
@@ -78,7 +78,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation search works by keyboard"() {
+  async documentation_search_works_by_keyboard() {
     const page = await read("/-/docs");
     await page.keyboard.press("/");
     assert.equal(await page.evaluate(() => document.activeElement.id), "query");
@@ -97,7 +97,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation examples have tabs, the server and the reader's bucket"() {
+  async documentation_examples_have_tabs_server_and_bucket() {
     const page = await read("/-/docs");
     const shown = () => page.locator(".example .code:visible code").allTextContents();
     const upload = page.locator(".example:has([role=tab])").first();
@@ -120,7 +120,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation has the theme of the dashboard and leads back to it"() {
+  async documentation_has_dashboard_theme_and_link_back() {
     const page = await read("/-/docs/transforms", { colorScheme: "light" });
     const ground = () => page.evaluate(() => getComputedStyle(document.querySelector(".top")).backgroundColor);
     const light = await ground();
@@ -135,16 +135,16 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation pages look right on a wide screen, light and dark"() {
+  async documentation_is_accessible_and_fits_wide_screens() {
     return lookAtAll("wide", WIDE, ["light", "dark"]);
   },
 
   // The colours of the dark theme do not depend on the width.
-  async "documentation pages look right on a narrow screen"() {
+  async documentation_is_accessible_and_fits_narrow_screens() {
     return lookAtAll("narrow", NARROW, options.shots ? ["light", "dark"] : ["light"]);
   },
 
-  async "documentation contents open on a narrow screen"() {
+  async documentation_contents_open_on_narrow_screen() {
     const page = await read("/-/docs", NARROW);
     const contents = page.getByRole("navigation", { name: "Contents" });
     assert.ok(await contents.isHidden());
@@ -160,7 +160,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation can be read without scripts"() {
+  async documentation_is_readable_without_scripts() {
     const page = await read("/-/docs", { javaScriptEnabled: false });
     const text = await page.locator("#text").innerText();
     for (const part of ["curl -H", "import { Trug }", "urllib.request", "https://files.example.com/pics/2026/", "Guides"]) {
@@ -174,7 +174,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation page that does not exist lists the guides"() {
+  async documentation_missing_page_lists_the_guides() {
     const page = await read("/-/docs/none");
     await page.getByRole("heading", { name: "Page not found" }).waitFor();
     await page.locator("#text").getByRole("link", { name: "Image transforms" }).click();
@@ -182,7 +182,7 @@ export const tests = {
     await close(page);
   },
 
-  async "documentation example of an upload in a page works"() {
+  async documentation_upload_example_works() {
     const guide = await read("/-/docs/browser-uploads");
     const html = await guide.locator('.code[data-language="html"] code').textContent();
     await close(guide);

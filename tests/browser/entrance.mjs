@@ -21,7 +21,7 @@ const session = async (cookie) => (await send("GET", `${base}/-/session`, undefi
 const cookieOf = async (page) => (await page.context().cookies()).find((it) => it.name.endsWith("trug-session"));
 
 export const tests = {
-  async "a visitor who is not signed in is asked in place, and then sees what the address names"() {
+  async sign_in_is_requested_in_place_and_returns_to_the_address() {
     await newcomer("eve");
     const page = await open("/-/files/photos/?view=tiles", { session: null });
     await enter(page, "eve", "not her password");
@@ -39,7 +39,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a cookie is out of reach of scripts, and worth nothing once its owner has signed out"() {
+  async session_cookie_is_http_only_and_invalid_after_sign_out() {
     await newcomer("sue");
     const page = await open("/-/", { session: null });
     await enter(page, "sue");
@@ -60,7 +60,7 @@ export const tests = {
     await close(page);
   },
 
-  async "signing out everywhere ends what other browsers do with their next step"() {
+  async sign_out_everywhere_ends_sessions_of_other_browsers() {
     const one = await newcomer("max");
     const other = await open("/-/", { session: await signIn("max") });
     await other.getByRole("heading", { name: "Create your first bucket" }).waitFor();
@@ -76,7 +76,7 @@ export const tests = {
     await close(page);
   },
 
-  async "an earlier session is replaced at sign-in"() {
+  async sign_in_replaces_earlier_session() {
     const attacker = await newcomer("mallory");
     await newcomer("victor");
     // Once with a session of another account, once with a forged cookie.
@@ -96,7 +96,7 @@ export const tests = {
     }
   },
 
-  async "an invitation lets one choose a password, once"() {
+  async invitation_sets_a_password_once() {
     const link = await invitation(await account("ida"));
     const page = await open(link, { session: null });
     await page.getByRole("heading", { name: "Welcome, ida" }).waitFor();
@@ -117,7 +117,7 @@ export const tests = {
     await signIn("ida", { password: "four words are enough" });
   },
 
-  async "a bucket is made where all are shown"() {
+  async bucket_is_created_from_the_bucket_list() {
     const page = await open("/-/");
     await page.locator(".card", { hasText: "photos" }).waitFor();
     await page.getByRole("button", { name: "New bucket" }).click();

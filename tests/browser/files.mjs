@@ -30,7 +30,7 @@ async function filled(bucket, names) {
 }
 
 export const tests = {
-  async "an order and a filter stand in the address and hold after loading again"() {
+  async sort_and_filter_are_in_the_address_after_reload() {
     await filled("photos", ["ordered/a.txt", "ordered/long name b.txt", "ordered/c.txt", "ordered/sub/x.txt"]);
     const page = await open("/-/files/photos/ordered/");
     await shows(page, ["sub", "a.txt", "c.txt", "long name b.txt"]);
@@ -51,7 +51,7 @@ export const tests = {
     await close(page);
   },
 
-  async "sort_by_every_column_both_ways_with_the_keyboard_and_the_address"() {
+  async sort_by_every_column_works_by_keyboard_and_address() {
     const sizes = { "IMG_10.jpg": 30, "img_9.png": 10, "backup.tar.gz": 20, "Cargo.toml": 40 };
     for (const [name, size] of Object.entries(sizes)) await store("photos", `sorted/${name}`, "x".repeat(size));
     for (const name of ["b 10", "B 9"]) await store("photos", `sorted/${name}/x.txt`, "x");
@@ -87,7 +87,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a search follows what is typed, marks what matches, and is an address"() {
+  async search_updates_while_typing_and_marks_matches() {
     await filled("photos", ["found/beach/sunny day.txt", "found/beach day.txt", "found/other.txt"]);
     const page = await open("/-/files/photos/found/");
     await waitForRows(page, 3);
@@ -114,7 +114,7 @@ export const tests = {
     await close(page);
   },
 
-  "links are copied in all their forms": () => withClipboard(async () => {
+  links_are_copied_in_every_form: () => withClipboard(async () => {
     await filled("photos", ["linked/a (1).txt"]);
     const page = await open("/-/files/photos/linked/");
     await waitForRows(page, 1);
@@ -130,7 +130,7 @@ export const tests = {
     await close(page);
   }),
 
-  async "a refusal says what to do"() {
+  async rejected_operation_says_what_to_do() {
     const page = await open("/-/files/not-there/");
     await page.getByRole("alert").filter({ hasText: "The bucket may have been deleted" }).waitFor();
     await filled("photos", ["refused/a.txt"]);
@@ -145,7 +145,7 @@ export const tests = {
 
 /** Timing tests. */
 export const measured = {
-  async "a hundred thousand files are shown at once and scrolled smoothly"() {
+  async list_of_100_000_files_scrolls_smoothly() {
     const page = await open("/-/files/many/");
     await page.locator(".row .name", { hasText: "file-000000.txt" }).waitFor();
     // The scroll bar has the length of the full list before all of it is loaded.
@@ -172,7 +172,7 @@ export const measured = {
     return `${most} nodes, ${(ms / FRAMES).toFixed(1)} ms a frame, the slowest ${frames.slice(0, 3).map(Math.round).join(", ")} ms`;
   },
 
-  async "tiles of a long folder are as few"() {
+  async grid_of_long_folder_renders_few_tiles() {
     const page = await open("/-/files/many/?view=tiles");
     await page.locator(".tile .name", { hasText: "file-000000.txt" }).waitFor();
     const { most } = await scrolled(page);

@@ -7,7 +7,7 @@ import { ask, openAs } from "./operator.mjs";
 const dialog = (page) => page.getByRole("dialog");
 
 export const tests = {
-  async "accounts are found as one types, the address keeps what was typed, and keys do all of it"() {
+  async account_search_works_by_keyboard_and_address() {
     for (let at = 1; at <= 12; at += 1) await ask("POST", "/api/accounts", { name: `Night staff ${at}` });
     const page = await openAs("/-/accounts");
     const rows = page.getByRole("table", { name: "Accounts" }).getByRole("row", { name: /Night staff/ });
@@ -35,7 +35,7 @@ export const tests = {
     await close(page);
   },
 
-  async "where there are too many accounts to choose from, one is named"() {
+  async account_is_entered_by_name_where_too_many_to_list() {
     const { account } = await ask("POST", "/api/accounts", { name: "Hannah of many" });
     const { organisation } = await ask("POST", "/api/organisations", { name: "Many" });
     const page = await openAs(`/-/organisations/${organisation.id}`);

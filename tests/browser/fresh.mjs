@@ -25,7 +25,7 @@ const ask = (page, method, path, body) => page.evaluate(async ([method, path, bo
 }, [method, path, body ?? null]);
 
 export const tests = {
-  async "a new server is set up by the link that it printed, and takes the first files"() {
+  async setup_link_configures_new_server_and_first_upload_works() {
     const server = await startServer();
     const anonymous = await open("/-/", { session: null, at: server.base });
     await anonymous.getByRole("heading", { name: "This server isn't set up yet" }).waitFor();
@@ -90,7 +90,7 @@ export const tests = {
     await server.stop();
   },
 
-  async "a server whose account was made by the command line is set up by the link"() {
+  async setup_link_works_after_account_creation_by_cli() {
     const server = await startServer({ withAccount: true });
     const page = await open(server.link, { session: null, at: server.base });
     await page.getByLabel("Account").selectOption("ann");
@@ -105,7 +105,7 @@ export const tests = {
     await server.stop();
   },
 
-  async "a key that somebody signed in has made is used with curl, and opens nothing once it is revoked"() {
+  async api_key_works_with_curl_until_revoked() {
     const page = await open("/-/files/photos/keyed/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const { key, apiKey } = await ask(page, "POST", "/api/keys", { name: "phone", scopes: ["upload"], bucketName: "photos", prefix: "keyed" });

@@ -37,7 +37,7 @@ const loaded = (page) => page.waitForFunction(() => {
 const images = [1, 2, 3].map((number) => `${FOLDER}hill-${number}.png`);
 
 export const tests = {
-  async "a gallery opens images in a lightbox, by mouse, keyboard and finger"() {
+  async gallery_lightbox_works_by_mouse_keyboard_and_touch() {
     await fillFolder();
     const path = await link({ paths: images, title: "Hills" });
     const page = await visit(path);
@@ -69,7 +69,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a gallery without scripts opens the page of an image"() {
+  async gallery_without_scripts_opens_image_page() {
     await fillFolder();
     const page = await visit(await link({ paths: images }), { javaScriptEnabled: false });
     await page.getByRole("link", { name: /hill-2.png/ }).click();
@@ -80,7 +80,7 @@ export const tests = {
     await page.context().close();
   },
 
-  async "an image that is no longer there is reported in the lightbox"() {
+  async lightbox_reports_missing_image() {
     await fillFolder();
     const page = await visit(await link({ paths: images }));
     await page.route("**/hill-1.png?width=1600**", (route) => route.fulfill({ status: 404 }));
@@ -94,7 +94,7 @@ export const tests = {
     await close(page);
   },
 
-  async "text and documents are previewed on the page of a shared file, and never run"() {
+  async shared_text_and_documents_are_previewed_not_executed() {
     await fillFolder();
     const page = await visit(await link({ paths: [`${FOLDER}notes.txt`] }));
     assert.equal(await page.locator("pre").textContent(), TEXT);
@@ -114,7 +114,7 @@ export const tests = {
     await close(paper);
   },
 
-  async "a film plays and seeks on the page of a shared file"() {
+  async shared_video_plays_and_seeks() {
     const maker = await visit("/-/docs");
     const frames = await framesOf(maker, 64, 48, ["#c00000", "#00a000", "#0000c0"]);
     await close(maker);
@@ -130,7 +130,7 @@ export const tests = {
     await close(page);
   },
 
-  async "pages of shared files look right in light and dark, wide and narrow"() {
+  async shared_file_pages_are_accessible_and_fit_all_screens() {
     await fillFolder();
     const pages = [
       ["share-gallery", await link({ paths: [FOLDER], title: "Hills of the summer", message: "For Mia & Jonas.\nSee you soon!" })],

@@ -61,7 +61,7 @@ async function dialog(page, key, title) {
 }
 
 export const tests = {
-  async "hostile names are text in every view"() {
+  async hostile_names_are_text_in_every_view() {
     for (const name of NAMES) await store("hostile", `names/${name}`, "x");
     const page = await open("/-/files/hostile/names/");
     // Only visible rows have elements.
@@ -89,7 +89,7 @@ export const tests = {
     await close(page);
   },
 
-  async "hostile names are text in whatever is done with them"() {
+  async hostile_names_are_text_in_every_operation() {
     const [first, second] = [NAMES[0], NAMES[1]];
     for (const name of [first, second]) await store("hostile", `${FOLDER}/done/${name}`, name);
     const page = await open(`/-/files/hostile/${encodeURIComponent(FOLDER)}/done/`);
@@ -122,7 +122,7 @@ export const tests = {
     await close(page);
   },
 
-  async "hostile names are text while they are uploaded, and when that fails"() {
+  async hostile_names_are_text_during_and_after_failed_upload() {
     const page = await open("/-/files/hostile/sent/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.route("**/hostile/sent/*", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 415, json: { success: false, code: "type_not_allowed", error: `No <b>${NAMES[1]}</b> here` } }) : route.continue()));
@@ -137,13 +137,13 @@ export const tests = {
     await close(page);
   },
 
-  async "somebody with a hostile name is called so, and nothing more"() {
+  async hostile_account_name_is_text() {
     const page = await open("/-/", { session: await newcomer(FOLDER) });
     await page.locator(".who").getByText(FOLDER, { exact: true }).waitFor();
     await close(page);
   },
 
-  async "hostile files are looked at and do nothing"() {
+  async hostile_files_execute_nothing_in_previews() {
     for (const [name, body, type] of FILES) await store("hostile", `files/${name}`, body, type);
     const page = await open("/-/files/hostile/files/?view=tiles");
     await page.locator(".tile").nth(FILES.length - 1).waitFor();
@@ -158,7 +158,7 @@ export const tests = {
     });
   },
 
-  async "hostile files that are opened by themselves do not reach the dashboard"() {
+  async hostile_files_opened_directly_do_not_reach_dashboard() {
     const made = { bucketName: "pages", serveHtml: true };
     await api("POST", "/api/buckets", JSON.stringify(made), { "Content-Type": "application/json" });
     for (const [name, body, type] of FILES) {
@@ -186,7 +186,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a script of a user is refused to the dashboard, also by its policy"() {
+  async user_scripts_are_blocked_in_dashboard_by_csp() {
     await store("hostile", "scripts/script.js", MARK, "text/javascript");
     const page = await open("/-/");
     await page.locator(".card").first().waitFor();

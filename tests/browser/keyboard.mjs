@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { close, focused, open, shot, store, waitForRows } from "./driver.mjs";
 
 export const tests = {
-  async "one walks through buckets, folders and files, chooses and comes back without a mouse"() {
+  async keyboard_navigates_buckets_folders_files_and_selection() {
     for (const name of ["keys/a/one.txt", "keys/b.txt", "keys/c.txt", "keys/d.txt"]) await store("photos", name, name);
     const page = await open("/-/");
     await page.locator(".card", { hasText: "photos" }).waitFor();
@@ -67,7 +67,7 @@ export const tests = {
     await close(page);
   },
 
-  async "the focus stays with its entry while the list is scrolled away and drawn again"() {
+  async focus_follows_its_row_through_scrolling_and_redraw() {
     const page = await open("/-/files/many/");
     await focused(page, "file-000000.txt");
     await page.keyboard.press("PageDown");

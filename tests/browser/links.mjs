@@ -22,7 +22,7 @@ async function copied(page, name) {
 }
 
 export const tests = {
-  "copy_link_in_a_private_bucket_reuses_a_plain_link": () => withClipboard(async () => {
+  copy_link_in_a_private_bucket_reuses_a_plain_link: () => withClipboard(async () => {
     await fillBucket("copied", ["a.txt", "b.txt", "sub/c.txt"], { access: "private" });
     const page = await openAs("/-/files/copied/");
     await waitForRows(page, 3);
@@ -71,7 +71,7 @@ export const tests = {
     await close(page);
   }),
 
-  async "ended_link_is_reopened_by_undo"() {
+  async ended_link_is_reopened_by_undo() {
     await fillBucket("undone", ["a.txt"], { access: "private" });
     const { link } = await ask("POST", "/api/buckets/undone/links", { paths: ["a.txt"], title: "Summer" });
     const path = base + new URL(link.url).pathname;
@@ -90,7 +90,7 @@ export const tests = {
     await close(page);
   },
 
-  async "link_lifetimes_above_the_maximum_of_the_server_are_disabled"() {
+  async link_lifetimes_above_the_maximum_of_the_server_are_disabled() {
     await fillBucket("capped", ["a.txt"], { access: "private" });
     const page = await openAs("/-/files/capped/");
     await page.route("**/api/buckets/capped/links?*", async (route) => {

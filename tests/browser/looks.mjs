@@ -173,10 +173,10 @@ async function lookAtFiles(kind) {
 }
 
 export const tests = {
-  "every view is in order by day and by night": () => lookAtFiles("wide"),
-  "every view is in order on a narrow screen": () => lookAtFiles("narrow"),
+  file_views_are_accessible_and_fit_wide_screens: () => lookAtFiles("wide"),
+  file_views_are_accessible_and_fit_narrow_screens: () => lookAtFiles("narrow"),
 
-  async "a finger opens, chooses by the tick, and finds the buckets behind the menu"() {
+  async touch_opens_selects_and_reaches_buckets_in_the_menu() {
     await fillFolder();
     const page = await open("/-/files/photos/look/", NARROW);
     // Only visible rows have elements.
@@ -195,7 +195,7 @@ export const tests = {
     await close(page);
   },
 
-  async "light and dark are turned over, and stay so"() {
+  async theme_toggle_persists() {
     const page = await open("/-/", { colorScheme: "light" });
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const before = await ground();

@@ -32,7 +32,7 @@ async function settled(server) {
 const names = async (bucket) => (await ask("GET", `/api/list-objects?bucketName=${bucket}`)).Contents.map((it) => it.Key);
 
 export const tests = {
-  async "a key is made with limits, shown once, good for just that, and revoked"() {
+  async api_key_is_created_with_limits_shown_once_and_revoked() {
     await fillBucket("keyed");
     const page = await openAs("/-/keys?new=keyed");
     await dialog(page).getByLabel("Name").fill("uploader");
@@ -70,7 +70,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a link lets somebody upload once, where and as it says"() {
+  async upload_link_accepts_one_upload_within_its_limits() {
     await fillBucket("linked", ["2026/cat.jpg", "2026/dog.jpg"], { access: "private" });
     const page = await openAs("/-/links/linked/inbox/");
     const upload = page.locator("section", { has: page.getByRole("heading", { name: "Upload link", level: 2 }) });
@@ -98,7 +98,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a shared link opens a page that is edited and ended in the dashboard"() {
+  async shared_link_is_edited_and_revoked_in_dashboard() {
     await fillBucket("shared", ["2026/cat.jpg", "2026/notes.txt"], { access: "private" });
     const page = await openAs("/-/files/shared/");
     await page.getByRole("row", { name: /2026/ }).click({ button: "right" });
@@ -144,7 +144,7 @@ export const tests = {
     await close(page);
   },
 
-  async "the info of a file shows its metadata and camera, and changes them"() {
+  async file_info_shows_and_edits_metadata() {
     await fillBucket("described", ["notes.txt"], { access: "private" });
     const photo = new FormData();
     photo.append("file", new File([await readFile(new URL("../fixtures/jpeg/exif.jpg", import.meta.url))], "photo.jpg", { type: "image/jpeg" }));
@@ -177,7 +177,7 @@ export const tests = {
     await close(page);
   },
 
-  async "expiry rules are added, changed and deleted, and delete old files"() {
+  async lifecycle_rules_are_edited_and_expire_old_files() {
     await fillBucket("expiring", ["tmp/old.txt", "kept.txt"]);
     const page = await openAs("/-/settings/expiring");
     await page.getByRole("button", { name: "Add rule…" }).click();
@@ -222,7 +222,7 @@ export const tests = {
     await close(page);
   },
 
-  async "settings are changed alone, and wrong ones are refused where they are typed"() {
+  async settings_are_changed_one_by_one_and_validated_in_place() {
     await fillBucket("tuned");
     const page = await openAs("/-/settings/tuned");
     await page.getByLabel("Storage quota", { exact: true }).fill("2 elephants");
@@ -247,7 +247,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a bucket is emptied by a job and then deleted, each once its name was typed"() {
+  async bucket_is_emptied_and_deleted_after_typing_its_name() {
     await fillBucket("ending", ["a.txt", "b/c.txt"]);
     const page = await openAs("/-/settings/ending");
     await page.getByRole("button", { name: "Empty…" }).click();
@@ -271,7 +271,7 @@ export const tests = {
     await close(page);
   },
 
-  async "emptying tells how far it is, and is cancelled"() {
+  async empty_bucket_job_shows_progress_and_is_cancelled() {
     const server = await lived();
     await server.ask("POST", "/api/jobs", { kind: "deleteFolder", bucketName: "desk", prefix: "none/" });
     const page = await server.openAs("/-/settings/heap");
@@ -299,7 +299,7 @@ export const tests = {
     await close(page);
   },
 
-  async "deleting a long folder tells how far it is, and is cancelled where that is said"() {
+  async delete_folder_job_shows_progress_and_is_cancelled() {
     const server = await lived();
     const { bucket: { objectCount: count } } = await server.ask("GET", "/api/buckets/heap");
     const page = await server.openAs("/-/files/heap/");
@@ -316,7 +316,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a webhook is made with its secret, tested, notified of files, changed, turned off and deleted"() {
+  async webhook_is_created_tested_notified_disabled_and_deleted() {
     const server = await lived();
     const { ask, other } = server;
     await fillBucket("hooked", [], {}, ask);
@@ -367,7 +367,7 @@ export const tests = {
     await close(page);
   },
 
-  async "events that were given up are looked at, sent again and forgotten"() {
+  async failed_webhook_events_are_shown_resent_and_discarded() {
     const server = await lived();
     const { other, past } = server;
     const letters = `/api/buckets/desk/webhooks/${past.webhook}/dead-letters`;
@@ -395,7 +395,7 @@ export const tests = {
     await close(page);
   },
 
-  async "unfair use is looked for by a button, and the step that is taken is reported"() {
+  async abuse_check_runs_by_button_and_reports_its_action() {
     const server = await lived();
     await server.ask("PATCH", `/api/accounts/${server.past.ann}`, { plan: "Free", storageBytesMax: 1 });
     const page = await server.openAs("/-/accounts");
@@ -406,7 +406,7 @@ export const tests = {
     await close(page);
   },
 
-  async "deleted files come back: one, several, one whose name is taken, a folder"() {
+  async deleted_files_are_restored_singly_together_and_by_folder() {
     await fillBucket("gone", ["a.txt", "b.txt", "c.txt", "d/e.txt", "d/f.txt"]);
     for (const name of ["a.txt", "b.txt", "c.txt", "d/e.txt", "d/f.txt"]) await ask("DELETE", `/gone/${name}`);
     const page = await openAs("/-/deleted/gone/");

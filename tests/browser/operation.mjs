@@ -12,7 +12,7 @@ const lived = shared();
 const pointsTold = async (page) => (await (await page.waitForResponse((answer) => answer.url().includes("/usage/history"))).json()).points;
 
 export const tests = {
-  async "usage is drawn over time, read by keys and as a table, and every choice is an address"() {
+  async usage_charts_work_by_keyboard_table_and_address() {
     const server = await lived();
     const page = await server.openAs("about:blank");
     const asked = [];
@@ -66,7 +66,7 @@ export const tests = {
     await close(page);
   },
 
-  async "the audit log is held to what one looks for, by addresses"() {
+  async audit_log_filters_are_in_the_address() {
     const server = await lived();
     await server.ask("POST", "/api/keys", { name: "made just now", scopes: ["list"] });
     const page = await server.openAs("/-/audit");
@@ -97,7 +97,7 @@ export const tests = {
     await close(page);
   },
 
-  async "uploads and deletions of a file are found by its name"() {
+  async file_audit_log_is_searched_by_file_name() {
     const server = await lived();
     const put = (/** @type {string} */ name) => {
       const form = new FormData();
@@ -127,7 +127,7 @@ export const tests = {
     await close(page);
   },
 
-  async "damage is found by a button and reported with what to do, and space is given back by another"() {
+  async scrub_reports_damage_and_compaction_reclaims_space() {
     const server = await lived();
     await server.spoil();
     const page = await server.openAs("/-/storage");
@@ -157,7 +157,7 @@ export const tests = {
     await close(page);
   },
 
-  async "the remote store is shown with its lag, requests and their cost, and says when another server took over"() {
+  async remote_store_view_shows_lag_requests_cost_and_takeover() {
     const server = await lived();
     const remote = {
       url: "s3://trug-replica/main", state: "primary", error: null, ack: "local", epoch: 3, chunk: 4711, unshippedBytes: 0, lagSeconds: 0, complete: true, waitingSegments: 0,
@@ -195,7 +195,7 @@ export const tests = {
     await close(page);
   },
 
-  async "addresses are imported by a job, which tells how far it is, and what was not fetched"() {
+  async url_import_job_shows_progress_and_failed_addresses() {
     const server = await lived();
     const { other } = server;
     await server.ask("POST", "/desk/imported/", formOf("here.txt"));

@@ -53,7 +53,7 @@ async function site(host, page) {
 }
 
 export const tests = {
-  async "pages of other origins do nothing in one's name, and read nothing"() {
+  async cross_origin_pages_cannot_act_or_read() {
     const cookie = await newcomer("clara");
     await newcomer("mallory-of-origins");
     for (const host of ["127.0.0.1", "localhost"]) {
@@ -84,7 +84,7 @@ export const tests = {
     }
   },
 
-  async "no page of another origin frames the dashboard"() {
+  async cross_origin_pages_cannot_frame_the_dashboard() {
     const evil = await site("127.0.0.1", `<!doctype html><iframe src="${base}/-/"></iframe>`);
     const page = await open("/-/", {});
     await page.locator(".card").first().waitFor();
@@ -98,7 +98,7 @@ export const tests = {
     evil.close();
   },
 
-  async "a foreign name that leads here gets neither the dashboard nor a session"() {
+  async dns_rebinding_gets_neither_dashboard_nor_session() {
     await newcomer("nora");
     const page = await open("about:blank", { session: null });
     const at = base.replace("127.0.0.1", FOREIGN);

@@ -46,7 +46,7 @@ async function each(items, work) {
 }
 
 export const tests = {
-  async "a list stays while the server is away, and what could not be loaded comes by itself"() {
+  async list_stays_during_outage_and_loads_the_rest_after_it() {
     const server = await startServer();
     const { cookie, key } = await setUp(server.link, "pics");
     const to = { base: server.base, key };
@@ -76,7 +76,7 @@ export const tests = {
     await server.stop();
   },
 
-  async "two thousand files are all there, each once, although the server was killed twice in the middle"() {
+  async upload_of_2000_files_survives_two_server_kills() {
     const server = await startServer();
     const { cookie, key } = await setUp(server.link, "pics");
     const to = { base: server.base, key };

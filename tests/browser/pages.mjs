@@ -75,6 +75,6 @@ async function lookAtPages(kind) {
 }
 
 export const tests = {
-  "pages of the management are in order by day and by night": () => lookAtPages("wide"),
-  "pages of the management are in order on a narrow screen": () => lookAtPages("narrow"),
+  management_views_are_accessible_and_fit_wide_screens: () => lookAtPages("wide"),
+  management_views_are_accessible_and_fit_narrow_screens: () => lookAtPages("narrow"),
 };

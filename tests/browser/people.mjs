@@ -15,7 +15,7 @@ const account = async (name) => (await ask("GET", "/api/accounts?limit=1000")).a
 const signIn = async (name, password) => (await fetch(`${base}/-/session`, { method: "POST", headers: { "Content-Type": "application/json", Origin: base, "User-Agent": "Mozilla/5.0 (Windows NT 10.0) Firefox/150.0" }, body: JSON.stringify({ name, password }) })).status;
 
 export const tests = {
-  async "an account is made, invited and limited, and its holder chooses a password and keeps to it"() {
+  async account_is_created_invited_limited_and_sets_its_password() {
     const page = await openAs("/-/accounts");
     await page.getByRole("button", { name: "New account" }).click();
     await dialog(page).getByLabel("Name").fill("carl");
@@ -80,7 +80,7 @@ export const tests = {
     await close(carl);
   },
 
-  async "an organisation takes people in with roles, has buckets, and roles decide what is offered"() {
+  async organisation_roles_decide_which_actions_are_offered() {
     const password = "a password of dora";
     const { account: dora } = await ask("POST", "/api/accounts", { name: "dora" });
     const { url } = await ask("POST", `/api/accounts/${dora.id}/invitations`);
@@ -147,7 +147,7 @@ export const tests = {
     await close(page);
   },
 
-  async "without a right, and without a module, the page says what to do"() {
+  async missing_permission_or_module_page_says_what_to_do() {
     await fillBucket("mine");
     const page = await open("/-/settings/mine");
     await page.getByRole("alert").filter({ hasText: "The bucket may have been deleted" }).waitFor();

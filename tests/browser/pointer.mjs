@@ -39,7 +39,7 @@ const painted = (page) => page.evaluate(() => String(getSelection()).length);
 const menu = (page) => page.getByRole("menu");
 
 export const tests = {
-  async "selection_by_click_ctrl_and_shift_paints_no_text"() {
+  async selection_by_click_ctrl_and_shift_paints_no_text() {
     const names = ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"];
     await filled("clicked", names);
     const page = await open("/-/files/photos/clicked/");
@@ -72,7 +72,7 @@ export const tests = {
     await close(page);
   },
 
-  async "selection_by_rectangle_adds_with_ctrl_and_escape_restores_it"() {
+  async selection_by_rectangle_adds_with_ctrl_and_escape_restores_it() {
     const names = Array.from({ length: 8 }, (_, number) => `${number}.txt`);
     await filled("dragged", names);
     const page = await open("/-/files/photos/dragged/");
@@ -115,7 +115,7 @@ export const tests = {
     await close(page);
   },
 
-  async "selection_by_rectangle_scrolls_a_long_list"() {
+  async selection_by_rectangle_scrolls_a_long_list() {
     const page = await open("/-/files/many/");
     await waitForRows(page, options.many);
     await focused(page, "file-000000.txt");
@@ -129,7 +129,7 @@ export const tests = {
     await close(page);
   },
 
-  async "context_menu_has_the_actions_of_the_row_and_works_by_keyboard"() {
+  async context_menu_has_row_actions_and_works_by_keyboard() {
     await filled("menus", ["a.txt", "b.txt", "sub/c.txt"]);
     await store("photos", "menus/z.png", "no image");
     const page = await open("/-/files/photos/menus/");
@@ -174,7 +174,7 @@ export const tests = {
     await close(page);
   },
 
-  async "context_menu_is_a_sheet_at_the_bottom_of_a_phone"() {
+  async context_menu_is_a_sheet_at_the_bottom_of_a_phone() {
     await filled("sheet", ["a.txt", "b.txt"]);
     const page = await open("/-/files/photos/sheet/", { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
     await waitForRows(page, 2);
@@ -189,7 +189,7 @@ export const tests = {
     await close(page);
   },
 
-  async "context_menu_lacks_what_the_role_forbids"() {
+  async context_menu_lacks_what_the_role_forbids() {
     await asOperator("POST", "/api/organisations", { name: "Readers" });
     const { organisations } = await asOperator("GET", "/api/organisations?limit=1000");
     const { id } = organisations.find((it) => it.name === "Readers");
@@ -210,7 +210,7 @@ export const tests = {
     await close(page);
   },
 
-  async "move_by_dragging_onto_folders_and_breadcrumbs_and_undo"() {
+  async move_by_dragging_onto_folders_and_breadcrumbs_and_undo() {
     await filled("pulled", ["a.txt", "b.txt", "c.txt", "into/d.txt"]);
     const page = await open("/-/files/photos/pulled/");
     await waitForRows(page, 4);
@@ -251,7 +251,7 @@ export const tests = {
     await close(page);
   },
 
-  async "move_and_copy_by_the_folder_picker_with_conflicts"() {
+  async move_and_copy_by_the_folder_picker_with_conflicts() {
     await filled("picked", ["a.txt", "b.txt", "one/a.txt", "one/deep/x.txt", "two/y.txt"]);
     const page = await open("/-/files/photos/picked/");
     await waitForRows(page, 4);
@@ -306,7 +306,7 @@ export const tests = {
     await close(page);
   },
 
-  async "folder_rows_show_count_size_and_date_and_the_status_line_counts_them"() {
+  async folder_rows_and_status_line_show_counts_size_and_date() {
     await filled("weighed", ["a.txt", "one/b.txt", "one/deep/c.txt", "two/d.txt"]);
     const page = await open("/-/files/photos/weighed/");
     await waitForRows(page, 3);

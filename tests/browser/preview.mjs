@@ -74,7 +74,7 @@ async function play(page, kind, address, far) {
 const stage = (page) => page.locator("dialog.preview .stage");
 
 export const tests = {
-  async "a picture is looked at closely, and its neighbours by arrows"() {
+  async preview_zooms_and_moves_to_neighbours_by_arrow_keys() {
     await fillFolder();
     const page = await open("/-/files/photos/look/hills%202.png");
     await page.locator("dialog.preview .about p", { hasText: "960 × 640" }).waitFor();
@@ -99,7 +99,7 @@ export const tests = {
     await close(page);
   },
 
-  async "text, JSON, bytes, sound and documents are shown as what they are"() {
+  async preview_shows_text_json_bytes_audio_and_documents() {
     await fillFolder();
     const page = await open("/-/files/photos/look/note.txt");
     await stage(page).getByText("Second line").waitFor();
@@ -118,7 +118,7 @@ export const tests = {
     await close(page);
   },
 
-  async "film and sound are played, go on where one wants to by ranges, and end when they are closed"() {
+  async preview_seeks_in_media_by_ranges_and_stops_on_close() {
     const page = await open("/-/files/photos/played/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const frames = await framesOf(page, 64, 48, COLOURS);
@@ -138,7 +138,7 @@ export const tests = {
     await close(page);
   },
 
-  async "tiles show pictures, small ones"() {
+  async grid_tiles_show_small_thumbnails() {
     await fillFolder();
     const page = await open("/-/files/photos/look/?view=tiles");
     await page.waitForFunction(() => document.querySelectorAll(".tile img.here").length >= 9);

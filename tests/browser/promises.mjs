@@ -37,7 +37,7 @@ async function slowly(page) {
 }
 
 export const tests = {
-  async "an upload is shown by the tab, held up, gone on with, and not left by mistake"() {
+  async upload_shows_in_tab_title_pauses_and_warns_before_leaving() {
     const page = await open("/-/files/photos/tab/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const icon = () => page.locator("#icon").getAttribute("href");
@@ -62,7 +62,7 @@ export const tests = {
     await close(page);
   },
 
-  async "what a picture shows through stands on a grid"() {
+  async transparent_image_has_checkerboard_background() {
     await fillFolder();
     const page = await open("/-/files/photos/look/disc.png");
     await page.locator(".zoom:not([hidden])").waitFor();
@@ -70,7 +70,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a search that is typed over is given up, and only the last one is shown"() {
+  async superseded_search_is_cancelled() {
     await store("photos", "typed/alpha beta.txt", "a");
     await store("photos", "typed/alpha gamma.txt", "b");
     const page = await open("/-/files/photos/typed/");
@@ -120,7 +120,7 @@ export const tests = {
     await close(page);
   }),
 
-  async "what was deleted can be taken back for ten seconds where one is"() {
+  async undo_is_offered_for_ten_seconds_in_the_same_view() {
     await store("photos", "briefly/a.txt", "a");
     await store("photos", "briefly/b.txt", "b");
     const page = await open("about:blank");
@@ -137,7 +137,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a double click on the last row opens it, and presses nothing that came up over it"() {
+  async double_click_on_last_row_presses_nothing_above_it() {
     const names = Array.from({ length: 40 }, (_, number) => `doubly/${String(number).padStart(2, "0")}.txt`);
     await Promise.all(names.map((name) => store("photos", name, name)));
     const page = await open("/-/files/photos/doubly/");
@@ -167,7 +167,7 @@ export const tests = {
     await close(page);
   },
 
-  async "all are chosen by the box above them, and none by the same"() {
+  async header_checkbox_selects_all_and_none() {
     await Promise.all(["a", "b", "c"].map((name) => store("photos", `boxed/${name}.txt`, name)));
     const page = await open("/-/files/photos/boxed/");
     await waitForRows(page, 3);
@@ -183,7 +183,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a list whose server is busy says so, and is there when it is not"() {
+  async busy_server_is_reported_in_list_and_retried() {
     await store("photos", "busy/a.txt", "a");
     const page = await open("about:blank");
     let isBusy = true;
@@ -196,7 +196,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a grid says how long it is and where one is in it, and the keys lead by pages"() {
+  async grid_has_aria_row_count_and_page_keys() {
     const page = await open("/-/files/many/");
     await waitForRows(page, options.many);
     await focused(page, "file-000000.txt");
@@ -213,7 +213,7 @@ export const tests = {
     await close(page);
   },
 
-  async "keys choose what is uploaded and bring down what is chosen"() {
+  async keyboard_selects_files_to_upload_and_downloads_selection() {
     await store("photos", "brought/a.txt", "a");
     const page = await open("about:blank");
     // The listener is registered before there is a page; otherwise a key press could be faster than the registration.
@@ -241,7 +241,7 @@ export const tests = {
     await close(page);
   },
 
-  async "nothing moves for those who want it still"() {
+  async reduced_motion_disables_animations() {
     const moving = async (reducedMotion) => {
       const page = await open("/-/", { reducedMotion });
       await page.locator(".card").first().waitFor();
@@ -258,7 +258,7 @@ export const tests = {
     assert.ok(await moving("no-preference") > 10, "nothing moves for anybody");
   },
 
-  async "every refusal of the server says what to do"() {
+  async every_server_error_says_what_to_do() {
     const { Refusal } = await import("../../server/assets/dashboard/api.mjs");
     const { components } = await (await fetch(`${base}/-/openapi.json`)).json();
     const codes = components.schemas.ApiError.properties.code.enum;
@@ -271,7 +271,7 @@ export const tests = {
 
 /** Timing tests. */
 export const measured = {
-  async "a list of a hundred thousand is drawn at once"() {
+  async list_of_100_000_entries_renders_at_once() {
     const page = await open("/-/files/many/");
     await waitForRows(page, options.many);
     const module = await page.evaluate(() => performance.getEntriesByType("resource").find((it) => it.name.endsWith("/viewport.mjs")).name);

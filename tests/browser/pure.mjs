@@ -36,7 +36,7 @@ const transferOf = (...entries) => ({ items: entries.map((entry) => ({ kind: "fi
 const names = (batch) => batch.map((item) => item.file.name);
 
 export const tests = {
-  "snippets have only operations that the key may do, in its folder"() {
+  snippets_have_only_operations_the_key_allows() {
     const s3 = { accessKeyId: "AKID", secretAccessKey: "SECRET" };
     const target = { base: "https://cdn.example", bucket: "pics", key: "trug_key", s3 };
     const all = snippets(target);
@@ -51,7 +51,7 @@ export const tests = {
     assert.deepEqual(snippets({ ...target, s3: null }).map((it) => it.id), ["curl", "javascript", "next"]);
   },
 
-  "small files of one folder go together, large ones alone"() {
+  upload_batches_small_files_of_one_folder() {
     const queue = new Queue();
     queue.add([found("a", 10), found("b", 10), found("c", 10, "x/"), found("big", LARGE_BYTES), found("d", 3_999_999), found("e", 10)], "pics", "in/");
     assert.deepEqual(names(queue.take(0)), ["a", "b"]);
@@ -65,7 +65,7 @@ export const tests = {
     assert.deepEqual([queue.take(0).length, queue.take(0).length, queue.take(0).length], [32, 32, 6]);
   },
 
-  async "a folder that fails to be read is read again, and each of its files is taken once"() {
+  async folder_read_error_is_retried_without_duplicates() {
     const letters = [..."abcde"].map((name) => fileEntry(name));
     const all = [];
     const unread = await dropped(transferOf(folderEntry("f", [...letters, folderEntry("g", [fileEntry("h")])], [4, 2])), new AbortController().signal, (found) => all.push(...found));
@@ -73,7 +73,7 @@ export const tests = {
     assert.deepEqual(unread, []);
   },
 
-  async "what cannot be read is reported, and the rest is taken"() {
+  async unreadable_entries_are_reported_and_the_rest_uploaded() {
     const all = [];
     const transfer = transferOf(folderEntry("f", [fileEntry("a"), fileEntry("gone", false), fileEntry("c")], [2, 2, 2]), fileEntry("b"));
     const unread = await dropped(transfer, new AbortController().signal, (found) => all.push(...found));
@@ -81,7 +81,7 @@ export const tests = {
     assert.deepEqual(unread, ["f/gone", "f/"]);
   },
 
-  async "a drop that is cancelled is not read on"() {
+  async cancelled_drop_stops_reading() {
     const stop = new AbortController();
     const all = [];
     const many = folderEntry("f", Array.from({ length: 2_000 }, (_, at) => fileEntry(`${at}`)));
@@ -90,13 +90,13 @@ export const tests = {
     assert.equal(all.length, 500);
   },
 
-  async "files that no longer exist are found among others"() {
+  async missing_files_are_detected_among_others() {
     const item = (name, looked) => ({ file: { name, slice: () => ({ arrayBuffer: looked }) } });
     const all = [item("a", async () => new ArrayBuffer(1)), item("b", async () => { throw new Error("gone"); })];
     assert.deepEqual((await unreadable(all)).map(({ file }) => file.name), ["b"]);
   },
 
-  "one bad file does not take the others of its form along"() {
+  invalid_file_does_not_fail_its_batch() {
     const queue = new Queue();
     queue.add([found("a", 1), found("b", 1)], "pics", "");
     queue.refused(queue.take(0), { status: 415, message: "no" }, 0);
@@ -108,7 +108,7 @@ export const tests = {
     assert.deepEqual(names(queue.take(0)), ["b"]);
   },
 
-  "bytes on their way are whole, so that nothing is left of what was held up"() {
+  bytes_in_flight_return_to_zero_after_pause() {
     const queue = new Queue();
     queue.add([found("a", 140_000), found("b", 160_001), found("c", 180_003)], "pics", "");
     const batch = queue.take(0);
@@ -118,7 +118,7 @@ export const tests = {
     assert.equal(queue.sent, 0);
   },
 
-  "a busy server gets patience, and what goes on failing fails in the end"() {
+  busy_server_is_retried_with_backoff_up_to_a_limit() {
     const queue = new Queue();
     queue.add([found("a", 1)], "pics", "");
     queue.refused(queue.take(0), { status: 429, retryAfter: 7, message: "slow" }, 0);
@@ -134,7 +134,7 @@ export const tests = {
     assert.equal(queue.counts.failed, 1);
   },
 
-  "what may have been stored is known by how its request ended"() {
+  unknown_upload_outcome_is_derived_from_request_end() {
     for (const [status, isLost] of [[0, true], [502, true], [504, true], [429, false], [503, false], [500, false], [415, false]]) {
       const queue = new Queue();
       queue.add([found("a", 1), found("b", 1)], "pics", "");
@@ -143,13 +143,13 @@ export const tests = {
     }
   },
 
-  "a taken name is followed by the same as on the server"() {
+  conflict_names_match_those_of_the_server() {
     const after = (name) => numbered(name, 1);
     assert.deepEqual(["a.png", "a.tar.gz", "README", ".env", "a.", "a.b c"].map(after), ["a (1).png", "a.tar (1).gz", "README (1)", ".env (1)", "a. (1)", "a.b c (1)"]);
     assert.deepEqual([numbered("a.png", 0), numbered("a.png", 12), numbered("a\nb.png", 2)], ["a.png", "a (12).png", "a\nb (2).png"]);
   },
 
-  "the sum of what was sent is right whatever becomes of it"() {
+  uploaded_byte_total_is_exact_after_any_outcome() {
     const queue = new Queue();
     queue.add([found("a", 100), found("big", LARGE_BYTES)], "pics", "");
     const [a] = queue.take(0);
@@ -168,7 +168,7 @@ export const tests = {
     assert.equal(queue.isBusy, false);
   },
 
-  "a reach chooses from the anchor, and nothing else"() {
+  range_selection_starts_at_the_anchor() {
     const selection = new Selection();
     const at = (index) => "abcdef"[index];
     selection.only("c", 2);
@@ -181,7 +181,7 @@ export const tests = {
     assert.equal(selection.size, 0);
   },
 
-  "sort_is_natural_caseless_folders_first_and_reversible"() {
+  sort_is_natural_caseless_folders_first_and_reversible() {
     const entry = (name, size = 0, time = "", isFolder = false) => ({ name, key: name, isFolder, size, time });
     const folder = (name) => entry(name, null, "", true);
     const entries = [
@@ -203,7 +203,7 @@ export const tests = {
     assert.deepEqual(filtered(entries, "IMG jpg").map((it) => it.name), ["IMG_10.jpg"]);
   },
 
-  async "sort_in_slices_gives_the_same_order"() {
+  async sort_in_slices_gives_the_same_order() {
     const random = (seed) => () => (seed = (seed * 16_807) % 2_147_483_647);
     const next = random(7);
     const entries = Array.from({ length: 9_001 }, (_, index) => ({ name: `${"aBéc-_ "[next() % 7]}${next() % 300}.${["jpg", "txt"][next() % 2]}`, key: `${index}`, isFolder: next() % 5 === 0, size: next() % 50, time: `${next() % 9}` }));
@@ -217,7 +217,7 @@ export const tests = {
     await assert.rejects(sorting, { name: "AbortError" });
   },
 
-  "a size is read as it is written, and written without losing a byte"() {
+  byte_sizes_round_trip_between_text_and_number() {
     const sizes = ["500 MB", "1.5GB", "10,000", "2 KiB", "", " 7 b "].map((text) => sizeOf(text));
     assert.deepEqual(sizes, [500_000_000, 1_500_000_000, 10_000, 2_048, null, 7]);
     for (const wrong of ["2 elephants", "GB", "-1 GB", "1 2 x", "1e3"]) assert.throws(() => sizeOf(wrong, "Storage quota"), /^Error: Storage quota: enter a number with a unit/, wrong);
@@ -225,7 +225,7 @@ export const tests = {
     assert.deepEqual([1_500_000, 1_024].map(sizeText), ["1.5 MB", "1.024 kB"]);
   },
 
-  "a line has a gap where nothing is known, and a scale ends at a round number"() {
+  chart_lines_have_gaps_and_scales_end_at_round_numbers() {
     assert.deepEqual(pieces([null, 1, 2, null, null, 0, null]), [[[1, 1], [2, 2]], [[5, 0]]]);
     assert.deepEqual([0, 1, 1.2, 3, 11, 24, 26, 999, 1_000, 1_001].map(roundUp), [1, 1, 2, 5, 20, 25, 50, 1_000, 1_000, 2_000]);
     const points = [{ stored: 5, out: 1 }, { stored: null, out: 2 }];
@@ -248,7 +248,7 @@ export const tests = {
     assert.match(snippetOf({ height: "300" }, address, null), /height=600&amp;format=avif 2x/);
   },
 
-  "health_says_the_worst_first"() {
+  health_says_the_worst_first() {
     const state = { health: "writable", damageCount: 0, disk: { freeBytes: 100, reserveBytes: 10 }, lastBackup: { at: new Date().toISOString() } };
     const said = (more) => { const { kind, text } = healthOf({ ...state, ...more }); return [kind, text]; };
     assert.deepEqual(said({}), ["good", "Healthy"]);
@@ -256,7 +256,7 @@ export const tests = {
     for (const [more, kind] of [[{ health: "full" }, "bad"], [{ damageCount: 1 }, "bad"], [{ disk: { freeBytes: 19, reserveBytes: 10 } }, "warn"], [{ lastBackup: null }, "warn"]]) assert.equal(said(more)[0], kind, JSON.stringify(more));
   },
 
-  "addresses hold any name, and give it back"() {
+  addresses_round_trip_any_name() {
     for (const key of ["a b/c#d?e&f%g.txt", "ä/日本/😀.png", "a+b", "<i>\"'"]) {
       const place = read(new URL(`http://x/-/files/pics${fileAddress("", key).slice(1)}`));
       assert.equal(place.key, key);
@@ -266,7 +266,7 @@ export const tests = {
     assert.deepEqual([folderOf("a/b/c"), folderOf("a/b/"), folderOf("a"), nameOf("a/b/"), nameOf("a/b")], ["a/b/", "a/", "", "b", "b"]);
   },
 
-  "sizes and times are short, and kinds those of type and name"() {
+  sizes_and_times_are_short_and_kinds_follow_type_and_name() {
     assert.deepEqual([0, 999, 1_000, 15_500, 999_600, 2_000_000_000].map(bytes), ["0 B", "999 B", "1.00 kB", "15.5 kB", "1.00 MB", "2.00 GB"]);
     assert.deepEqual([count(1, "file"), count(2_000, "file"), count(2, "entry", "entries")], ["1 file", "2,000 files", "2 entries"]);
     assert.deepEqual([duration(0.2), duration(90), duration(7_300)], ["1 s", "2 min", "2 h 2 min"]);

@@ -38,7 +38,7 @@ const choose = (page, paths) => page.locator("input[type=file]").setInputFiles(p
 const row = (page, name) => page.locator("#list li", { hasText: name });
 
 export const tests = {
-  async "requested files are uploaded by the page, and refused ones say why"() {
+  async file_request_page_uploads_and_explains_rejections() {
     const { path } = await request("asked/", { title: "Party", fileBytesMax: 1_000, allowedTypes: ["text/*"], filesMax: 4 });
     const page = await visit(path);
     await page.getByText("Up to 4 files, 1 kB each, 10 GB together. Text only.").waitFor();
@@ -62,7 +62,7 @@ export const tests = {
     await close(page);
   },
 
-  async "an interrupted upload continues after a reload where it was, and can be paused"() {
+  async interrupted_upload_resumes_after_reload_and_pauses() {
     const { path } = await request("continued/", { askName: "no" });
     const page = await visit(path);
     const file = disk("video.bin", Buffer.alloc(LARGE_BYTES, 7));
@@ -90,7 +90,7 @@ export const tests = {
     await close(page);
   },
 
-  async "files are requested without scripts"() {
+  async file_request_works_without_scripts() {
     const { path } = await request("plain/", { askName: "required", allowedTypes: ["text/*"], password: "tern-42" });
     const page = await visit(path, { javaScriptEnabled: false });
     await page.getByLabel("Password").fill("tern-42");
@@ -107,7 +107,7 @@ export const tests = {
     await page.context().close();
   },
 
-  async "an upload link sends all chosen files at once, works once, and says why files are refused"() {
+  async upload_link_sends_all_files_once_and_explains_rejections() {
     await api("POST", "/api/buckets", JSON.stringify({ bucketName: "handed-in" }), { "Content-Type": "application/json" });
     const rules = JSON.stringify({ fileBytesMax: 1_000, allowedTypes: ["text/*"] });
     await api("PATCH", "/api/buckets/handed-in", rules, { "Content-Type": "application/json" });
@@ -132,7 +132,7 @@ export const tests = {
     await close(page);
   },
 
-  async "an upload link that was used elsewhere says so in the open page"() {
+  async used_upload_link_is_reported_in_the_open_page() {
     const address = await uploadLink("photos");
     const page = await visit(address);
     const body = new FormData();
@@ -145,7 +145,7 @@ export const tests = {
     await close(page);
   },
 
-  async "an upload link works without scripts"() {
+  async upload_link_works_without_scripts() {
     const page = await visit(await uploadLink("photos", "plain-token/"), { javaScriptEnabled: false });
     await choose(page, [disk("a.txt", "one"), disk("b.txt", "two")]);
     await page.getByRole("button", { name: "Upload" }).click();
@@ -154,7 +154,7 @@ export const tests = {
     await page.context().close();
   },
 
-  async "files are requested in the dashboard, and the list says how many came"() {
+  async file_request_is_created_and_counts_uploads_in_dashboard() {
     await fillBucket("wanted", ["inbox/a.txt"]);
     const page = await openAs("/-/files/wanted/");
     await page.getByRole("row", { name: /inbox/ }).click({ button: "right" });
@@ -180,7 +180,7 @@ export const tests = {
     await close(page);
   },
 
-  async "pages of links look right in light and dark, wide and narrow"() {
+  async link_pages_are_accessible_and_fit_all_screens() {
     await store("photos", "looks-shared/a.txt", "text");
     const message = "Please add your pictures and videos from Saturday.\nThank you! – Ada";
     const wide = { title: "Photos for Mia & Jonas", message, fileBytesMax: 50_000_000, allowedTypes: ["image/*", "video/*"] };

@@ -248,8 +248,8 @@ async function lookAtPages(kind) {
 }
 
 export const tests = {
-  "files that are seen seldom are in order by day and by night": () => lookAtFiles("wide"),
-  "files that are seen seldom are in order on a narrow screen": () => lookAtFiles("narrow"),
-  "pages that are seen seldom are in order by day and by night": () => lookAtPages("wide"),
-  "pages that are seen seldom are in order on a narrow screen": () => lookAtPages("narrow"),
+  rare_file_states_are_accessible_and_fit_wide_screens: () => lookAtFiles("wide"),
+  rare_file_states_are_accessible_and_fit_narrow_screens: () => lookAtFiles("narrow"),
+  rare_page_states_are_accessible_and_fit_wide_screens: () => lookAtPages("wide"),
+  rare_page_states_are_accessible_and_fit_narrow_screens: () => lookAtPages("narrow"),
 };

@@ -13,7 +13,7 @@ const answer = (page, method, path, body) => page.evaluate(async ([method, path,
 }, [method, path, body ?? null]);
 
 export const tests = {
-  async "somebody else sees nothing of it: no bucket, file, hit, key or job, by whatever address"() {
+  async other_account_sees_no_bucket_file_hit_key_or_job() {
     await store("secrets", "plans/plan.txt", "a plan\n");
     await store("photos", "mine/public.txt", "seen by address\n");
     await api("POST", "/api/keys", JSON.stringify({ name: "a key of ann", scopes: ["read"] }), { "Content-Type": "application/json" });

@@ -43,7 +43,7 @@ async function loseFirstAnswer(page, urlPattern) {
 const choose = (page, paths) => page.locator(".pick-files").setInputFiles(paths);
 
 export const tests = {
-  async "a folder that is dropped is stored with all that is in it"() {
+  async dropped_folder_is_uploaded_with_its_content() {
     const root = folder("dropped");
     const names = [];
     for (let number = 0; number < 250; number += 1) {
@@ -63,7 +63,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a folder that is still read while its first files are stored is one upload, and reported as one"() {
+  async folder_read_during_upload_is_one_upload_in_the_report() {
     const root = folder("slowly");
     for (let number = 0; number < 601; number += 1) writeFileSync(join(root, `f${number}.txt`), "f");
     const page = await open("/-/files/photos/slowly/");
@@ -95,7 +95,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a file that is gone when it is sent fails alone, at once, and says why"() {
+  async file_missing_at_upload_fails_alone_with_reason() {
     const root = folder("vanished");
     const paths = ["a.txt", "b.txt", "c.txt"].map((name) => join(root, name));
     for (const path of paths) writeFileSync(path, "text");
@@ -112,7 +112,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a folder that is chosen is stored with all that is in it"() {
+  async chosen_folder_is_uploaded_with_its_content() {
     const root = folder("picked");
     writeFileSync(join(folder("picked/a/b"), "x.txt"), "x");
     writeFileSync(join(root, "y.txt"), "y");
@@ -123,7 +123,7 @@ export const tests = {
     await close(page);
   },
 
-  async "what is pasted is stored, pictures under the time"() {
+  async pasted_content_is_uploaded_and_images_named_by_time() {
     const page = await open("/-/files/photos/pasted/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.evaluate(() => {
@@ -139,7 +139,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a large file is paused, and goes on where it was after the page was loaded again"() {
+  async large_upload_resumes_after_pause_and_reload() {
     const bytes = Buffer.alloc(LARGE_BYTES, "large ");
     const path = join(folder("large"), "film.bin");
     writeFileSync(path, bytes);
@@ -168,7 +168,7 @@ export const tests = {
     return `went on at ${offsets[0]}`;
   },
 
-  async "a name that is taken is kept, replaced or skipped, as was chosen once for all"() {
+  async name_conflicts_are_renamed_replaced_or_skipped() {
     const path = join(folder("taken"), "a.txt");
     writeFileSync(path, "new");
     await store("photos", "taken/a.txt", "old");
@@ -194,7 +194,7 @@ export const tests = {
     await close(page);
   },
 
-  async "what failed is tried again, at once or when the server says so"() {
+  async failed_uploads_are_retried_at_once_or_after_retry_after() {
     const path = join(folder("failing"), "a.txt");
     writeFileSync(path, "a");
     const page = await open("/-/files/photos/failing/");
@@ -217,7 +217,7 @@ export const tests = {
     await close(page);
   },
 
-  async "an answer that is lost stores nothing twice, whatever becomes of taken names"() {
+  async lost_response_stores_nothing_twice() {
     const root = folder("lost");
     const contents = { "a.txt": "new a", "b.txt": "b", "no ending": "c" };
     for (const [name, text] of Object.entries(contents)) writeFileSync(join(root, name), text);
@@ -242,7 +242,7 @@ export const tests = {
     }
   },
 
-  async "uploads wait while nobody is signed in, and go on afterwards"() {
+  async uploads_wait_for_sign_in_and_continue() {
     const path = join(folder("waiting"), "a.txt");
     writeFileSync(path, "a");
     const session = await signIn("ann");
@@ -261,7 +261,7 @@ export const tests = {
 
 /** Those that measure time. */
 export const measured = {
-  async "a queue of twenty-five thousand files does not hold the page up"() {
+  async queue_of_25_000_files_keeps_the_page_responsive() {
     const page = await open("/-/files/photos/queue/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // Slow enough that even a fast machine has not finished before the check.

@@ -14,7 +14,6 @@ fn moto_keeps_the_promises_of_a_remote_store() {
     create_bucket(moto.socket(), KEYS);
     let remote = connect_to("s3://pics/a/b.c", moto.address(), &KEYS.join("\n"));
     promises::check_all(&remote);
-    // Concurrent creations of megabytes are errors of moto, status 500.
-    promises::check_races(&[remote], 40, &[2_000]);
+    // Without `promises::check_races`: moto looks for an object and stores it in two steps.
     cold_reads::check(&connect_to("s3://pics/cold", moto.address(), &KEYS.join("\n")));
 }
