@@ -73,9 +73,7 @@ impl AcmeRenewer {
                 tokio::time::sleep(wait.min(limits::RENEWAL_CHECK_INTERVAL)).await;
                 continue;
             }
-            let renewed = self.renew().await;
-            measures.set_expiry(self.end_ms());
-            let failure = match renewed {
+            let failure = match self.renew(&measures).await {
                 Ok(()) if self.wait().is_some() => {
                     retry_wait = limits::BACKOFF_MIN;
                     continue;
@@ -112,7 +110,7 @@ impl AcmeRenewer {
     }
 
     /// Obtains another certificate and installs it.
-    async fn renew(&mut self) -> Result<(), AcmeError> {
+    async fn renew(&mut self, measures: &CertificateMetrics) -> Result<(), AcmeError> {
         self.client.take_retry_after();
         let asked = tokio::time::timeout(limits::ORDER_TIMEOUT, self.order_certificate()).await;
         // Removes the challenge certificates, whatever the outcome.
@@ -128,6 +126,7 @@ impl AcmeRenewer {
         let identity = TlsIdentity::parse(made.certificates.as_bytes(), made.key.as_bytes());
         let identity = identity
             .map_err(|why| AcmeError::new(format!("the issued certificate is invalid: {why}")))?;
+        measures.set_expiry(identity.not_after_ms());
         // Installed even if it cannot be stored: the current one may expire before there is space.
         self.tls.replace(&identity);
         let ends = identity.not_after_text().unwrap_or_default();
