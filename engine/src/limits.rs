@@ -98,6 +98,9 @@ pub const UPLOAD_POOL_BLOCKS_MAX: usize = GROUP_BYTES_MAX as usize / BLOCK_BYTES
 pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
 /// Number of changes in memory after which a checkpoint is due.
 pub const CHECKPOINT_ENTRIES: usize = 64 * 1_024;
+/// Maximum number of changes of a checkpoint that writes them without first making the pages of the last checkpoint
+/// reusable.
+pub const CHECKPOINT_SMALL_ENTRIES: usize = 64;
 /// Age in milliseconds of the oldest change that is only in memory, after which a checkpoint is due.
 pub const CHECKPOINT_MS: u64 = 5_000;
 /// Number of changes in memory above which the committer waits for a checkpoint. Bounds memory and recovery time even
