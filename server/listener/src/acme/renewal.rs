@@ -66,7 +66,8 @@ impl AcmeRenewer {
     /// Obtains and renews certificates, forever, and reports them to the metrics.
     pub async fn run(mut self, measures: Arc<CertificateMetrics>) {
         let mut retry_wait = limits::BACKOFF_MIN;
-        measures.set_expiry(self.end_ms());
+        let current = self.current.as_ref();
+        measures.set_expiry(current.and_then(|current| current.identity.not_after_ms()));
         loop {
             if let Some(wait) = self.wait() {
                 // The clock may be set, and the machine may sleep, so long waits are split.
@@ -103,10 +104,6 @@ impl AcmeRenewer {
         let current = self.current.as_ref().filter(|current| current.is_wanted)?;
         let wait_ms = current.identity.renewal_ms().checked_sub(self.clock.unix_ms())?;
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
-    }
-
-    fn end_ms(&self) -> Option<u64> {
-        self.current.as_ref()?.identity.not_after_ms()
     }
 
     /// Obtains another certificate and installs it.
