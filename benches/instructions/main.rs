@@ -6,13 +6,15 @@
 //! hundredth as a rule, whatever the load of the machine, because time has no influence; kernel work is not counted.
 //!
 //! `instructions [--accept] [PROGRAM]` compares with `benches/instructions/accepted.json`, or writes it. PROGRAM is by
-//! default the `trug` that was built together with this program, by the command in CONTRIBUTING.md.
+//! default `trug` with the profile `profile.toml`, which is built first.
 
 mod baseline;
 mod scenarios;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
 
 use benches::folder;
 use benches::table::{self, Table};
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
             other => program = Some(PathBuf::from(other)),
         }
     }
-    match program.map_or_else(counted_build, Ok).and_then(|program| compare(&program, accept)) {
+    match program.map_or_else(build, Ok).and_then(|program| compare(&program, accept)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -48,29 +50,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns `debug/trug`, if this program, `debug/examples/instructions`, was built with `profile.toml`, which turns off
-/// debug assertions.
-fn counted_build() -> Result<PathBuf, String> {
-    if cfg!(debug_assertions) {
-        let build = "cargo build --workspace --bin trug --example instructions";
-        return Err(format!("not optimized: {build} --config benches/instructions/profile.toml"));
-    }
+/// Builds `trug` as it is counted, in the folder of builds that has this program as `debug/examples/instructions`.
+fn build() -> Result<PathBuf, String> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(own.ancestors().nth(2).unwrap_or(Path::new(".")).join("trug"))
+    let folder = own.ancestors().nth(3).ok_or("this program is in no build folder")?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--workspace", "--bin", "trug"]);
+    cargo.args(["--config", "benches/instructions/profile.toml"]).arg("--target-dir").arg(folder);
+    let status = cargo.current_dir(repository).status();
+    match status.map_err(|error| format!("cargo: {error}"))?.success() {
+        true => Ok(folder.join("debug/trug")),
+        false => Err("trug was not built".to_owned()),
+    }
 }
 
 /// Counts all scenarios; returns whether all are within their bounds.
 fn compare(program: &Path, accept: bool) -> Result<bool, String> {
-    if !program.exists() {
-        return Err(format!("{} is missing", program.display()));
-    }
     let compiler = baseline::compiler()?;
-    let mut now = Baseline { compiler, instructions: Default::default() };
-    for scenario in SCENARIOS {
-        let each = instructions_each(program, scenario)?;
-        eprintln!("done: {}", scenario.name);
-        now.instructions.insert(scenario.name.to_owned(), each);
-    }
+    let now = Baseline { compiler, instructions: count_all(program)? };
     if accept {
         now.write()?;
     }
@@ -97,6 +95,27 @@ fn compare(program: &Path, accept: bool) -> Result<bool, String> {
         );
     }
     Ok(all_hold)
+}
+
+/// Returns the instructions of each scenario, counted on all processors, since valgrind uses only one.
+fn count_all(program: &Path) -> Result<BTreeMap<String, u64>, String> {
+    let waiting = Mutex::new(SCENARIOS.iter());
+    let next = || waiting.lock().ok()?.next();
+    let count_some = || {
+        let counted = std::iter::from_fn(next).map(|scenario| {
+            let each = instructions_each(program, scenario)?;
+            eprintln!("done: {}", scenario.name);
+            Ok((scenario.name.to_owned(), each))
+        });
+        counted.collect::<Result<Vec<_>, String>>()
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(count_some)).collect();
+        let counted =
+            threads.into_iter().map(|thread| thread.join().map_err(|_| "a count panicked")?);
+        Ok(counted.collect::<Result<Vec<_>, String>>()?.into_iter().flatten().collect())
+    })
 }
 
 /// Returns the instructions of one request, from runs with so many and three times as many.
