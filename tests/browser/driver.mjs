@@ -132,14 +132,14 @@ async function evidence(page, name) {
   ].join("\n");
 }
 
-/** Serious axe violations of the current view, by all its rules or by these. @param {string[]} [rules] */
-export async function findings(page, rules) {
+/** Serious axe violations of the current view. @param {{}} [how] options of axe, with a selection of its rules */
+export async function findings(page, how) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
-  return page.evaluate(async (only) => {
-    const result = await window.axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: only } : {}) });
+  return page.evaluate(async (how) => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"], ...how });
     const serious = result.violations.filter((it) => ["serious", "critical"].includes(it.impact));
     return serious.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
-  }, rules);
+  }, how);
 }
 
 /** Sends an API request with the key, to another server where one is given. */
