@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { base, close, findings, key, open, options, shot, withClipboard } from "./driver.mjs";
+import { findings } from "./accessibility.mjs";
+import { base, close, key, open, options, shot, withClipboard } from "./driver.mjs";
 
 const NARROW = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 const WIDE = { viewport: { width: 1440, height: 900 } };
@@ -30,38 +31,20 @@ async function assertFits(page, what) {
   assert.ok(wider <= 0, `${what} scrolls to the side by ${wider}`);
 }
 
-/** Axe rule that takes most of its time on long pages. */
-const CONTRAST = "color-contrast";
-
-/** Kinds of elements on a page: colours and font, and names and classes from the body down. */
-const kinds = (page) => page.evaluate(() => [...new Set([...document.body.querySelectorAll("*")].map((it) => {
-  const { color, backgroundColor, fontSize, fontWeight, opacity } = getComputedStyle(it);
-  const kind = [color, backgroundColor, fontSize, fontWeight, opacity];
-  for (let at = it; at !== document.body; at = at.parentElement) kind.push(`${at.tagName}.${at.getAttribute("class")}`);
-  return kind.join(" ");
-}))]);
-
 /**
- * Checks that every page fits and has no axe violation. Contrast is checked on pages that have a kind of element which no
- * earlier page has; the dark theme differs by its colours only.
+ * Checks that every page fits and has no axe violation.
  * @param {string} width @param {{}} how @param {("light" | "dark")[]} schemes
  */
 async function lookAtAll(width, how, schemes) {
   const all = await paths();
-  const checked = new Set();
   const page = await read("/-/docs", how);
   for (const path of all) {
     await page.emulateMedia({ colorScheme: "light" });
     await page.goto(path);
     await assertFits(page, `${path} ${width}`);
-    const unchecked = (await kinds(page)).filter((kind) => !checked.has(kind));
-    for (const kind of unchecked) checked.add(kind);
-    const hasUnchecked = unchecked.length > 0;
     for (const colorScheme of schemes) {
       await page.emulateMedia({ colorScheme });
-      const rules = { [CONTRAST]: { enabled: hasUnchecked } };
-      if (colorScheme === "light") assert.deepEqual(await findings(page, { rules }), [], `${path} ${width} ${colorScheme}`);
-      else if (hasUnchecked) assert.deepEqual(await findings(page, { runOnly: CONTRAST }), [], `${path} ${width} ${colorScheme}`);
+      assert.deepEqual(await findings(page, { onlyColours: colorScheme === "dark" }), [], `${path} ${width} ${colorScheme}`);
       await shot(page, `docs-${path.split("/").slice(3).join("-") || "front"}-${width}-${colorScheme}`);
     }
   }

@@ -2,14 +2,12 @@
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 export const options = JSON.parse(process.env.TRUG_BROWSER_OPTIONS);
 export const { base, key } = options;
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Time-out for the appearance of something: a busy machine is slow, and no failure. */
 export const PATIENCE_MS = 120_000 * Number(options.slow ?? 1);
@@ -82,11 +80,10 @@ function watch(page) {
     if (text.startsWith(STEPPED_IN) || /Content Security Policy|Trusted|violates/i.test(text)) page.faults.push(text);
   });
   page.on("request", (request) => { if (new URL(request.url()).pathname === BEACON) page.ran.push(`a script of ${request.frame().url()}`); });
-  const asked = (request, how) => {
-    const { pathname } = new URL(request.url());
-    if (!pathname.startsWith("/-/assets/")) page.asked.push(`${request.method()} ${pathname}: ${how}`);
-  };
-  page.on("requestfinished", async (request) => asked(request, (await request.response().catch(() => null))?.status()));
+  const asked = (request, how) => page.asked.push(`${request.method()} ${new URL(request.url()).pathname}: ${how}`);
+  page.on("response", (response) => {
+    if (!response.url().includes("/-/assets/")) asked(response.request(), response.status());
+  });
   page.on("requestfailed", (request) => asked(request, request.failure()?.errorText));
 }
 
@@ -130,16 +127,6 @@ async function evidence(page, name) {
     `  ${page.url()}, kept as ${name}.png`, `  faults: ${[...page.faults, ...page.ran].join("; ") || "none"}`, `  focus: ${focus}`,
     "  it said:", last(page.said), "  it asked for:", last(page.asked), "  it shows:", text.slice(0, TEXT_MAX).replace(/^/gm, "    "),
   ].join("\n");
-}
-
-/** Serious axe violations of the current view. @param {{}} [how] options of axe, with a selection of its rules */
-export async function findings(page, how) {
-  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
-  return page.evaluate(async (how) => {
-    const result = await window.axe.run(document, { resultTypes: ["violations"], ...how });
-    const serious = result.violations.filter((it) => ["serious", "critical"].includes(it.impact));
-    return serious.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
-  }, how);
 }
 
 /** Sends an API request with the key, to another server where one is given. */

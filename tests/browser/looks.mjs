@@ -1,7 +1,8 @@
 // Every view, light and dark, wide and narrow: no serious axe violation, no horizontal scrolling.
 
 import assert from "node:assert/strict";
-import { close, findings, open, options, shot, waitForRows } from "./driver.mjs";
+import { findings } from "./accessibility.mjs";
+import { close, open, options, shot, waitForRows } from "./driver.mjs";
 import { fillFolder } from "./preview.mjs";
 
 /** Runs an action, and waits for the dialog that it opens. */
@@ -88,14 +89,11 @@ async function whole(page, name) {
 /** A phone. */
 const NARROW = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
-/** Rules of axe in the dark theme: everything else is as in the light theme. */
-const OF_COLOURS = { runOnly: ["color-contrast", "link-in-text-block"] };
-
 /** Violations of a wide page, in the light and the dark theme. */
 async function audited(page, name) {
   const found = [];
   await inBothSchemes(page, async (scheme) => {
-    found.push(...(await findings(page, scheme === "dark" ? OF_COLOURS : undefined)).map((it) => `${name}, ${scheme}: ${it}`));
+    found.push(...(await findings(page, { onlyColours: scheme === "dark" })).map((it) => `${name}, ${scheme}: ${it}`));
     if (options.shots) await pictured(page, `${name}-${scheme}`);
   });
   return found;
@@ -125,7 +123,7 @@ export async function lookAtPublicPages(pages, prepare) {
         const page = await open(path, { session: null, colorScheme, viewport: { width, height: 800 } });
         await prepare(page, name);
         await shot(page, `${name}-${colorScheme}-${width}`);
-        wrong.push(...(await findings(page)).map((finding) => `${name} ${colorScheme} ${width}: ${finding}`));
+        wrong.push(...(await findings(page, { onlyColours: colorScheme === "dark" })).map((finding) => `${name} ${colorScheme} ${width}: ${finding}`));
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         if (overflow > 0) wrong.push(`${name} ${colorScheme} ${width}: ${overflow} px too wide`);
         await close(page);
