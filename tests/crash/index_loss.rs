@@ -62,12 +62,10 @@ fn bit_flip_in_index_at_rest_loses_nothing() {
     for past in [Past::Closed, Past::Killed] {
         let specimen = Specimen::new(past);
         let index = specimen.bytes(INDEX);
-        // Non-empty pages at every eleventh byte, the others now and then.
-        let is_used = |offset: &usize| {
-            let page = offset - offset % 4_096;
-            index[page..(page + 4_096).min(index.len())].iter().any(|byte| *byte != 0)
-        };
-        let wanted = |offset: &usize| match is_used(offset) {
+        let pages = index.chunks(4_096);
+        let is_used: Vec<_> = pages.map(|page| page.iter().any(|byte| *byte != 0)).collect();
+        // Non-empty pages at every 23rd byte, the others now and then.
+        let wanted = |offset: &usize| match is_used[offset / 4_096] {
             true => offset.is_multiple_of(23) || *offset < 512,
             false => offset.is_multiple_of(8_191),
         };
