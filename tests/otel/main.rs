@@ -1,6 +1,4 @@
-//! Spans of the real binary, as a collector reads them.
-//!
-//! Only in a build with the feature `otel`.
+//! Spans of the real binary, as a collector reads them. The feature `otel` is on in builds of the tests.
 
 #![allow(
     clippy::disallowed_methods,

@@ -267,6 +267,7 @@ impl Config {
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: TrustAnchors::default(),
             otlp: otlp::otlp(
+                usage::spans::IS_AVAILABLE,
                 layer.otlp_endpoint,
                 layer.otlp_sample_ratio,
                 layer.otlp_service_name,

@@ -4,7 +4,7 @@
 
 use protocol::destination::OutboundUrl;
 use toml::Value;
-use usage::spans::{self, OtlpSettings, Ratio};
+use usage::spans::{OtlpSettings, Ratio};
 
 use super::kind::SettingValue;
 use super::{ConfigError, needed};
@@ -12,15 +12,16 @@ use super::{ConfigError, needed};
 /// Path below the base URL of a collector (OTLP, Protocol Details).
 const TRACES: &str = "/v1/traces";
 
-/// Validates the settings. `None` disables the export.
+/// Validates the settings. `None` disables the export; a build without it refuses an endpoint.
 pub(super) fn otlp(
+    is_available: bool,
     endpoint: Option<String>,
     sample_ratio: Option<Ratio>,
     service_name: Option<String>,
 ) -> Result<Option<OtlpSettings>, ConfigError> {
     let Some(endpoint) = endpoint else { return Ok(None) };
     let refuse = |why: String| Err(ConfigError::for_setting("otlp_endpoint", why));
-    if !spans::IS_AVAILABLE {
+    if !is_available {
         let why = "this build has no OpenTelemetry: build with `--features otel`";
         return refuse(why.to_owned());
     }
@@ -78,16 +79,19 @@ mod tests {
 
     #[test]
     fn otlp_endpoint_requires_the_build_feature() {
+        let refused = otlp(false, Some("http://127.0.0.1:4318".to_owned()), None, None);
+        assert!(refused.unwrap_err().to_string().contains("--features otel"));
+        assert_eq!(otlp(false, None, None, None), Ok(None));
+    }
+
+    #[test]
+    fn otlp_endpoint_is_a_url_without_query_or_password() {
         let parse = |text: &str| {
-            otlp(Some(text.to_owned()), Some(Ratio::ONE), Some("trug".to_owned()))
+            otlp(true, Some(text.to_owned()), Some(Ratio::ONE), Some("trug".to_owned()))
                 .map(|found| found.map(|found| found.traces.as_str().to_owned()))
                 .map_err(|error| error.to_string())
         };
-        assert_eq!(otlp(None, None, None), Ok(None));
-        if !spans::IS_AVAILABLE {
-            assert!(parse("http://127.0.0.1:4318").unwrap_err().contains("--features otel"));
-            return;
-        }
+        assert_eq!(otlp(true, None, None, None), Ok(None));
         for text in ["http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
             assert_eq!(parse(text), Ok(Some("http://127.0.0.1:4318/v1/traces".to_owned())));
         }
