@@ -15,7 +15,7 @@ export const PATIENCE_MS = 120_000 * Number(options.slow ?? 1);
 const TEXT_MAX = 3_000;
 const LINES_MAX = 15;
 /** Prefix of the page warnings about policy violations. */
-const STEPPED_IN = "a policy stepped in:";
+const POLICY_VIOLATION = "policy violation:";
 
 /** Address requested by hostile scripts, so that they are detected where they may not log. */
 export const BEACON = "/ran";
@@ -53,9 +53,9 @@ export async function open(address = "/-/", { session = ann, at = base, ...conte
   const page = await around.newPage();
   watch(page);
   running.getStore()?.add(page);
-  await page.addInitScript((said) => {
-    document.addEventListener("securitypolicyviolation", (event) => console.warn(`${said} ${event.effectiveDirective} ${event.blockedURI}`));
-  }, STEPPED_IN);
+  await page.addInitScript((prefix) => {
+    document.addEventListener("securitypolicyviolation", (event) => console.warn(`${prefix} ${event.effectiveDirective} ${event.blockedURI}`));
+  }, POLICY_VIOLATION);
   if (options.slow) {
     const client = await around.newCDPSession(page);
     await client.send("Emulation.setCPUThrottlingRate", { rate: Number(options.slow) });
@@ -67,31 +67,31 @@ export async function open(address = "/-/", { session = ann, at = base, ...conte
 
 /** Records the messages, requests and foreign scripts of a page. */
 function watch(page) {
-  Object.assign(page, { faults: [], ran: [], said: [], asked: [] });
+  Object.assign(page, { faults: [], executed: [], messages: [], answers: [] });
   page.on("pageerror", (error) => page.faults.push(`error: ${error.message}`));
   page.on("dialog", async (dialog) => {
     if (dialog.type() === "beforeunload") return dialog.accept();
-    page.ran.push(`${dialog.type()}: ${dialog.message()}`);
+    page.executed.push(`${dialog.type()}: ${dialog.message()}`);
     await dialog.dismiss();
   });
   page.on("console", (message) => {
     const text = message.text();
-    page.said.push(text);
-    if (text.startsWith(STEPPED_IN) || /Content Security Policy|Trusted|violates/i.test(text)) page.faults.push(text);
+    page.messages.push(text);
+    if (text.startsWith(POLICY_VIOLATION) || /Content Security Policy|Trusted|violates/i.test(text)) page.faults.push(text);
   });
-  page.on("request", (request) => { if (new URL(request.url()).pathname === BEACON) page.ran.push(`a script of ${request.frame().url()}`); });
-  const asked = (request, how) => page.asked.push(`${request.method()} ${new URL(request.url()).pathname}: ${how}`);
+  page.on("request", (request) => { if (new URL(request.url()).pathname === BEACON) page.executed.push(`a script of ${request.frame().url()}`); });
+  const record = (request, outcome) => page.answers.push(`${request.method()} ${new URL(request.url()).pathname}: ${outcome}`);
   page.on("response", (response) => {
-    if (!response.url().includes("/-/assets/")) asked(response.request(), response.status());
+    if (!response.url().includes("/-/assets/")) record(response.request(), response.status());
   });
-  page.on("requestfailed", (request) => asked(request, request.failure()?.errorText));
+  page.on("requestfailed", (request) => record(request, request.failure()?.errorText));
 }
 
 /** Checks that no unexpected event happened on a page, and closes it. */
 export async function close(page) {
   // Its last messages have arrived when it has responded once more.
   await page.evaluate(() => 0);
-  const faults = [...page.faults, ...page.ran];
+  const faults = [...page.faults, ...page.executed];
   await page.context().close();
   if (faults.length > 0) throw new Error(`on the page: ${faults.join("; ")}`);
 }
@@ -117,15 +117,15 @@ export async function during(name, test) {
 /** Returns the visible text of a page, and keeps a screenshot. */
 async function evidence(page, name) {
   // A hanging page has no further output.
-  const most = (work) => Promise.race([work, new Promise((_, fail) => setTimeout(() => fail(new Error("it does not answer")), 5_000))]).catch((error) => `(${error.message})`);
+  const most = (work) => Promise.race([work, new Promise((_, fail) => setTimeout(() => fail(new Error("no response")), 5_000))]).catch((error) => `(${error.message})`);
   const focus = await most(page.evaluate(() => `${document.activeElement?.outerHTML ?? ""}`.slice(0, 200)));
   const text = await most(page.evaluate(() => document.body.innerText));
   mkdirSync(options.evidence, { recursive: true });
   await most(page.screenshot({ path: join(options.evidence, `${name}.png`), timeout: 4_000 }));
   const last = (lines) => lines.slice(-LINES_MAX).map((line) => `    ${line.slice(0, 300)}`).join("\n");
   return [
-    `  ${page.url()}, kept as ${name}.png`, `  faults: ${[...page.faults, ...page.ran].join("; ") || "none"}`, `  focus: ${focus}`,
-    "  it said:", last(page.said), "  it asked for:", last(page.asked), "  it shows:", text.slice(0, TEXT_MAX).replace(/^/gm, "    "),
+    `  ${page.url()}, screenshot ${name}.png`, `  faults: ${[...page.faults, ...page.executed].join("; ") || "none"}`, `  focus: ${focus}`,
+    "  last messages:", last(page.messages), "  last requests:", last(page.answers), "  visible text:", text.slice(0, TEXT_MAX).replace(/^/gm, "    "),
   ].join("\n");
 }
 

@@ -178,7 +178,7 @@ export const tests = {
       }
     }
     // A policy violation is expected here, and the effects of scripts are not.
-    assert.deepEqual(page.ran, []);
+    assert.deepEqual(page.executed, []);
     page.faults = [];
     await page.goto("/-/");
     await page.locator(".card").first().waitFor();
@@ -212,7 +212,7 @@ export const tests = {
       }
     });
     assert.equal(answer, "refused");
-    assert.deepEqual(page.ran, []);
+    assert.deepEqual(page.executed, []);
     await page.context().close();
   },
 };

@@ -123,7 +123,7 @@ export async function lookAtPublicPages(pages, prepare) {
         const page = await open(path, { session: null, colorScheme, viewport: { width, height: 800 } });
         await prepare(page, name);
         await shot(page, `${name}-${colorScheme}-${width}`);
-        wrong.push(...(await findings(page, { onlyColours: colorScheme === "dark" })).map((finding) => `${name} ${colorScheme} ${width}: ${finding}`));
+        wrong.push(...(await findings(page)).map((finding) => `${name} ${colorScheme} ${width}: ${finding}`));
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         if (overflow > 0) wrong.push(`${name} ${colorScheme} ${width}: ${overflow} px too wide`);
         await close(page);
