@@ -117,7 +117,7 @@ pub const FAILED_AUTHENTICATIONS_PER_MINUTE: u32 = 60;
 pub const ADDRESS_REQUESTS_PER_SECOND: u32 = 2_000;
 /// Default burst size of the per-address request limit. Product 0.
 pub const ADDRESS_REQUESTS_BURST: u32 = 10_000;
-/// Maximum addresses in each rate-limit table: 1.1 MiB. At the limit, those with the fewest requests are evicted.
+/// Maximum addresses in each rate-limit table: 1 MiB. At the limit, those with the fewest requests are evicted.
 pub const RATE_LIMIT_IPS_MAX: usize = 65_536;
 /// Highest rate that an operator may configure.
 pub const CONFIGURED_RATE_MAX: u32 = 1_000_000;

@@ -2,8 +2,8 @@
 //!
 //! The table consists of sets of a few slots. An address belongs to one set, by a secret hash; in a full set the
 //! address with the lowest usage is evicted, which is one that could have been forgotten anyway unless many are active
-//! at once. Guarantees: a lookup locks one set, allocates nothing and reads contiguous memory; an evicted address gets
-//! more than its limit, never less. Non-goals: the limits.
+//! at once. Guarantees: a lookup locks one shard of the sets, allocates nothing and reads contiguous memory; an evicted
+//! address gets more than its limit, never less. Non-goals: the limits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,61 +16,60 @@ use crate::limits::RATE_LIMIT_IPS_MAX;
 
 /// Table of addresses. Cheap to clone; clones share the table.
 #[derive(Clone)]
-pub(super) struct PerIpTable(Arc<Sets>);
+pub(super) struct PerIpTable(Arc<Shards>);
 
-struct Sets {
-    sets: Box<[Mutex<Set>]>,
+struct Shards {
+    shards: [Mutex<Shard>; SHARDS],
     mask: u64,
     factor: u64,
 }
 
-type Set = [TableSlot; WAYS];
+/// Slots of sets, one set after the other.
+type Shard = Vec<TableSlot>;
+/// Address and its usage, as the time in nanoseconds when its bucket is full again; zero marks an empty slot.
+type TableSlot = (u64, u64);
+const SHARDS: usize = 32;
 const WAYS: usize = 8;
 const SETS: usize = RATE_LIMIT_IPS_MAX / WAYS;
 
 const _: () = assert!(SETS.is_power_of_two() && SETS * WAYS == RATE_LIMIT_IPS_MAX);
 
-/// Usage of an address, as the time when its bucket is full again; zero marks an empty slot.
-#[derive(Clone, Copy, Default)]
-struct TableSlot {
-    address: u64,
-    full_at_ns: u64,
-}
-
 impl PerIpTable {
     pub(super) fn new(rng: &dyn Rng) -> Self {
-        let sets = (0..SETS).map(|_| Mutex::default()).collect();
+        // Allocated as zeroed memory, which the system provides at its first use.
+        let shards = std::array::from_fn(|_| Mutex::new(vec![(0, 0); RATE_LIMIT_IPS_MAX / SHARDS]));
         // Without knowing the factor, a client cannot choose addresses of one set.
-        Self(Arc::new(Sets { sets, mask: rng.next_u64(), factor: rng.next_u64() | 1 }))
+        Self(Arc::new(Shards { shards, mask: rng.next_u64(), factor: rng.next_u64() | 1 }))
     }
 
     /// Returns when the bucket of the address is full again; `None` if the address is unknown.
     pub(super) fn full_at(&self, address: AddressKey) -> Option<Nanos> {
-        let set = self.set(address)?;
-        let place = set.iter().find(|place| place.is_of(address))?;
-        Some(Nanos::new(place.full_at_ns))
+        self.with_set(address, |set| slot_of(set, address).map(|(_, at)| Nanos::new(*at)))
     }
 
     /// Refunds usage of an address, at most to zero.
     pub(super) fn refund(&self, address: AddressKey, used: Nanos) {
-        let Some(mut set) = self.set(address) else { return };
-        if let Some(place) = set.iter_mut().find(|place| place.is_of(address)) {
-            place.full_at_ns = place.full_at_ns.saturating_sub(used.as_u64());
-        }
+        self.with_set(address, |set| {
+            if let Some((_, full_at_ns)) = slot_of(set, address) {
+                *full_at_ns = full_at_ns.saturating_sub(used.as_u64());
+            }
+        });
     }
 
     /// Returns the number of known addresses.
     pub(super) fn count(&self) -> usize {
-        let known = |set: &Mutex<Set>| lock(set).iter().filter(|it| it.full_at_ns > 0).count();
-        self.0.sets.iter().map(known).sum()
+        let known = |shard| lock(shard).iter().filter(|(_, full_at_ns)| *full_at_ns > 0).count();
+        self.0.shards.iter().map(known).sum()
     }
 
-    fn set(&self, address: AddressKey) -> Option<MutexGuard<'_, Set>> {
-        let Sets { sets, mask, factor } = &*self.0;
+    /// Calls a function with the set of an address.
+    fn with_set<T>(&self, address: AddressKey, work: impl FnOnce(&mut [TableSlot]) -> T) -> T {
+        let Shards { shards, mask, factor } = &*self.0;
         let mixed = (address.to_u64() ^ mask).wrapping_mul(*factor);
         // The high bits of a product depend on all bits of its factor.
-        let at = (mixed >> (u64::BITS - SETS.ilog2())) as usize;
-        sets.get(at).map(lock)
+        let set = (mixed >> (u64::BITS - SETS.ilog2())) as usize;
+        let at = set / SHARDS * WAYS;
+        work(&mut lock(&shards[set % SHARDS])[at..at + WAYS])
     }
 }
 
@@ -81,28 +80,28 @@ impl StateStore for PerIpTable {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        let Some(mut set) = self.set(*address) else { return decide(None).map(|(taken, _)| taken) };
-        let known = set.iter_mut().find(|place| place.is_of(*address));
-        let (taken, whole_at) = decide(known.as_deref().map(|it| Nanos::new(it.full_at_ns)))?;
-        let place = match known {
-            Some(place) => Some(place),
-            None => set.iter_mut().min_by_key(|place| place.full_at_ns),
-        };
-        if let Some(place) = place {
-            *place = TableSlot { address: address.to_u64(), full_at_ns: whole_at.as_u64() };
-        }
-        Ok(taken)
+        self.with_set(*address, |set| {
+            let known = slot_of(set, *address);
+            let (taken, full_at) = decide(known.as_deref().map(|(_, at)| Nanos::new(*at)))?;
+            let slot = match known {
+                Some(slot) => Some(slot),
+                None => set.iter_mut().min_by_key(|(_, full_at_ns)| *full_at_ns),
+            };
+            if let Some(slot) = slot {
+                *slot = (address.to_u64(), full_at.as_u64());
+            }
+            Ok(taken)
+        })
     }
 }
 
-impl TableSlot {
-    fn is_of(&self, address: AddressKey) -> bool {
-        self.address == address.to_u64() && self.full_at_ns > 0
-    }
+fn slot_of(set: &mut [TableSlot], address: AddressKey) -> Option<&mut TableSlot> {
+    let address = address.to_u64();
+    set.iter_mut().find(|(known, full_at_ns)| *known == address && *full_at_ns > 0)
 }
 
-fn lock(set: &Mutex<Set>) -> MutexGuard<'_, Set> {
-    set.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
