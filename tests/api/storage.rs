@@ -1,5 +1,6 @@
 //! State of the store and its disk: `API.md`, Storage.
 
+use memchr::memmem;
 use serde_json::{Value, json};
 use service::config::{Layer, Sources};
 use tests::{Client, World};
@@ -48,7 +49,7 @@ async fn damage_is_reported_per_file_with_remedy() {
     let log = world.first_log_segment();
     let engine::disk::faults::PathPattern::Prefix(path) = log else { panic!("a log has a path") };
     let whole = world.disk.bytes(&path);
-    let at = whole.windows(64).position(|window| *window == bytes[..64]).unwrap();
+    let at = memmem::find(&whole, &bytes[..64]).unwrap();
     world.disk.flip(&path, at as u64, 1);
     client.get("/photos/a/b.bin").await.check_error(500, "damaged");
     let storage = operator.get("/api/storage").await.check_done();

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use memchr::memmem;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tests::free_address::free_address;
@@ -191,7 +192,7 @@ fn damage(folder: &Path, text: &[u8]) {
                 continue;
             }
             let Ok(mut bytes) = fs::read(&path) else { continue };
-            let Some(at) = bytes.windows(text.len()).position(|window| window == text) else {
+            let Some(at) = memmem::find(&bytes, text) else {
                 continue;
             };
             bytes[at + text.len() / 2] ^= 1;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use memchr::memmem;
 use serde_json::Value;
 use tests::DataFolder;
 
@@ -88,7 +89,7 @@ fn damage_head_and_footer(folder: &DataFolder) -> PathBuf {
     let name = b"19.txt";
     for entry in fs::read_dir(folder.path().join("log")).expect("there is a log").flatten() {
         let mut bytes = fs::read(entry.path()).expect("a segment can be read");
-        let Some(head) = bytes.windows(name.len()).position(|window| window == name) else {
+        let Some(head) = memmem::find(&bytes, name) else {
             continue;
         };
         let footer = bytes.len() - FOOTER_TRAILER_BYTES - 1;

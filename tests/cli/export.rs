@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use memchr::memmem;
 use tests::DataFolder;
 
 use crate::archives::{all_kinds, read_archive, store_with, word};
@@ -120,7 +121,7 @@ fn export_skips_and_names_damaged_file() {
     let mut flipped = 0;
     for entry in fs::read_dir(folder.path().join("log")).expect("there is a log").flatten() {
         let mut bytes = fs::read(entry.path()).expect("a segment can be read");
-        if let Some(at) = bytes.windows(marked.len()).position(|window| window == marked) {
+        if let Some(at) = memmem::find(&bytes, marked) {
             bytes[at + 3] ^= 1;
             fs::write(entry.path(), bytes).expect("a segment can be written");
             flipped += 1;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
 use tests::{DataFolder, Form};
 
 /// Creates a store with a small file and a large one, which no process has open.
@@ -25,7 +26,7 @@ fn flip(path: &Path, offset: usize) {
 
 fn position(path: &Path, what: &[u8]) -> usize {
     let bytes = std::fs::read(path).expect("the file is there");
-    bytes.windows(what.len()).position(|window| window == what).expect("the bytes are there")
+    memmem::find(&bytes, what).expect("the bytes are there")
 }
 
 fn log_with(folder: &DataFolder, what: &[u8]) -> (PathBuf, usize) {
@@ -33,7 +34,7 @@ fn log_with(folder: &DataFolder, what: &[u8]) -> (PathBuf, usize) {
     for file in std::fs::read_dir(log).expect("there is a log") {
         let path = file.expect("a file").path();
         let bytes = std::fs::read(&path).expect("the file is there");
-        if bytes.windows(what.len()).any(|window| window == what) {
+        if memmem::find(&bytes, what).is_some() {
             return (path.clone(), position(&path, what));
         }
     }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use memchr::memmem;
 use serde_json::{Value, json};
 use tests::{Connection, DataFolder, Form, Response};
 
@@ -167,8 +168,8 @@ fn log_contains_no_passwords_or_links() {
         let bytes = std::fs::read(&file).expect("a file can be read");
         for secret in &secrets {
             let secret = if secret.len() > 20 { secret_of(secret) } else { secret };
-            let is_there = bytes.windows(secret.len()).any(|it| it == secret.as_bytes());
-            assert!(!is_there, "{secret} is in {}", file.display());
+            let found = memmem::find(&bytes, secret.as_bytes());
+            assert!(found.is_none(), "{secret} is in {}", file.display());
         }
     }
 }

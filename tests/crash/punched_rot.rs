@@ -5,6 +5,7 @@ use engine::Error;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::SimDisk;
+use memchr::memmem;
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, fact, name, read, roll_over,
 };
@@ -94,7 +95,7 @@ impl Punched {
     /// Returns the offset of these bytes in the segment.
     fn offset_of(&self, bytes: &[u8]) -> u64 {
         let all = self.disk.bytes(&self.path);
-        all.windows(bytes.len()).position(|window| window == bytes).unwrap() as u64
+        memmem::find(&all, bytes).unwrap() as u64
     }
 }
 

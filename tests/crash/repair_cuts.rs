@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::fsck::{RepairReport, Severity};
+use memchr::memmem;
 use tests::store::{Model, World, name, read};
 
 use crate::bit_rot::{Past, Specimen};
@@ -77,7 +78,7 @@ fn offset_of_body(disk: &SimDisk) -> u64 {
     let kept = tests::store::body(1, 300);
     let bytes = disk.bytes(LOG);
     // Part of it may be damaged already.
-    bytes.windows(16).position(|window| window == &kept[..16]).unwrap() as u64
+    memmem::find(&bytes, &kept[..16]).unwrap() as u64
 }
 
 #[test]

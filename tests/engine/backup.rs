@@ -8,6 +8,7 @@ use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::recovery::RecoveryReport;
 use engine::{Create, Error, Store};
+use memchr::memmem;
 use tests::fixtures::back_up;
 use tests::store::{Contents, World, body, compact, delete, idle, name, put, read, roll_over};
 
@@ -148,7 +149,7 @@ fn backup_copies_damage_and_reports_it() {
         let (path, at) = paths
             .find_map(|path| {
                 let found = world.disk.bytes(&path);
-                Some((path, found.windows(64).position(|window| window == &bytes[..64])?))
+                Some((path, memmem::find(&found, &bytes[..64])?))
             })
             .unwrap();
         world.disk.flip(&path, at as u64, 1);

@@ -11,6 +11,7 @@ use engine::damage::SegmentId;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::{Batch, Error, PutOptions, Store};
+use memchr::memmem;
 use tests::store::{
     Contents, World, body, commit, compact, delete, fact, name, put, read, roll_over, stage,
 };
@@ -200,7 +201,7 @@ fn compaction_copies_damage_with_its_object() {
     let wanted = body(1_003, 3_500);
     let path = world.files_in("log/").into_iter().find(|path| {
         let bytes = world.disk.bytes(path);
-        let at = bytes.windows(64).position(|window| window == &wanted[..64]);
+        let at = memmem::find(&bytes, &wanted[..64]);
         at.inspect(|at| world.disk.overwrite(path, *at as u64 + 9, &[!wanted[9]])).is_some()
     });
     assert!(path.is_some());
@@ -229,7 +230,7 @@ fn compaction_skips_segment_that_lost_a_live_record() {
     // The record's head in the group, and its copy in the footer.
     let path = world.files_in("log/").into_iter().find(|path| {
         let bytes = world.disk.bytes(path);
-        let at = bytes.windows(64).position(|window| window == &body(1_003, 3_500)[..64]);
+        let at = memmem::find(&bytes, &body(1_003, 3_500)[..64]);
         at.inspect(|at| world.disk.overwrite(path, *at as u64 - 9, &[0x55; 4])).is_some()
     });
     let path = path.unwrap();

@@ -6,6 +6,7 @@ use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::format::SEGMENT_HEADER_BYTES;
 use engine::fsck::{CheckOptions, Finding, Remedy, Report, Severity};
 use engine::{Batch, Error, Store};
+use memchr::memmem;
 use tests::store::{
     DERIVED, World, batch, body, bucket, bucket_named, commit, delete, fact, idle, name, put, read,
     roll_over,
@@ -323,7 +324,7 @@ fn damaged_body_loses_only_its_object_and_names_it() {
     let path = "log/0000000001.seg";
     let kept = body(1, 300);
     let bytes = world.disk.bytes(path);
-    let at = bytes.windows(300).position(|window| window == kept).unwrap();
+    let at = memmem::find(&bytes, &kept).unwrap();
     world.disk.flip(path, at as u64 + 7, 1);
     let report = check(&world);
     assert!(world.fsck(false).unwrap().is_clean(), "only --deep reads bodies");
@@ -344,7 +345,7 @@ fn damaged_body_loses_only_its_object_and_names_it() {
 /// Returns the offset of the first object's body in the first segment.
 fn offset_of_first_body(world: &World) -> u64 {
     let bytes = world.disk.bytes("log/0000000001.seg");
-    bytes.windows(300).position(|window| window == body(1, 300)).unwrap() as u64
+    memmem::find(&bytes, &body(1, 300)).unwrap() as u64
 }
 
 #[test]
@@ -480,7 +481,7 @@ fn damage_known_only_to_the_log_is_loss_without_names() {
     world.disk.restart_process();
     let path = "log/0000000001.seg";
     let bytes = world.disk.bytes(path);
-    let at = bytes.windows(200).position(|window| window == body(50, 200)).unwrap();
+    let at = memmem::find(&bytes, &body(50, 200)).unwrap();
     world.disk.flip(path, at as u64 - 20, 1);
     let report = check(&world);
     let found = finding(&report, "go-on");
@@ -499,7 +500,7 @@ fn repair_rewrites_big_object_with_damaged_record() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
     let bytes = world.disk.bytes(path);
-    let at = bytes.windows(9).position(|window| window == b"photosbig").unwrap();
+    let at = memmem::find(&bytes, b"photosbig").unwrap();
     world.disk.flip(path, at as u64, 1);
     let report = check(&world);
     let found = finding(&report, "put-again");
@@ -517,7 +518,7 @@ fn repair_rewrites_damaged_fact_from_index() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
     let bytes = world.disk.bytes(path);
-    let at = bytes.windows(60).position(|window| window == body(6, 60)).unwrap();
+    let at = memmem::find(&bytes, &body(6, 60)).unwrap();
     world.disk.flip(path, at as u64 + 3, 1);
     let found = world.fsck(false).unwrap();
     assert_eq!(finding(&found, "rewrite-facts").severity, Severity::Repairable, "quick too");

@@ -14,6 +14,7 @@ use engine::disk::sim::SimDisk;
 use engine::format::{GroupHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, salvage};
 use engine::history::{RestoreError, UndeleteRequest, VersionState};
 use engine::{Error, Store};
+use memchr::memmem;
 use tests::fixtures::version_states;
 use tests::store::{
     Change, Contents, Model, START_MS, World, batch, body, bucket_named, commit, compact, delete,
@@ -274,7 +275,7 @@ fn write_the_golden_store() {
         .into_iter()
         .find_map(|path| {
             let bytes = world.disk.bytes(&path);
-            let at = bytes.windows(doomed.len()).position(|window| window == doomed)?;
+            let at = memmem::find(&bytes, &doomed)?;
             Some((path, at as u64))
         })
         .unwrap();

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use engine::{Batch, PutOptions, Store};
+use memchr::memmem;
 use tests::python_reader::{ReaderOutput, read_disk_in_python, require_python};
 use tests::store::{
     Change, Contents, World, batch, body, bucket_named, commit, compact, delete, fact, name,
@@ -115,7 +116,7 @@ fn python_reader_detects_every_damaged_byte() {
     let place_of = |key: &str| {
         let wanted = read(&store, &name(key)).unwrap().unwrap();
         let found = disk.paths().into_iter().find_map(|path| {
-            let at = disk.bytes(&path).windows(64).position(|it| it == &wanted[..64])?;
+            let at = memmem::find(&disk.bytes(&path), &wanted[..64])?;
             path.ends_with(".seg").then_some((path, at as u64))
         });
         found.unwrap_or_else(|| panic!("{key} lies nowhere"))

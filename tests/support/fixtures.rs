@@ -21,6 +21,7 @@ use engine::{Batch, PutOptions, Store};
 use fuzz::model::{bucket, commit, name, stage};
 use http::{Method, StatusCode};
 use listener::options::ConnectionOptions;
+use memchr::memmem;
 use serde_json::Value;
 use server::management::{
     AccountSettings, AdminRequest, AdminResponse, ApiKeyIssuedView, ApiKeySettings, BucketSettings,
@@ -295,7 +296,7 @@ pub fn find_bytes(disk: &SimDisk, bytes: &[u8]) -> (String, u64) {
     let segments = disk.paths().into_iter().filter(|path| path.ends_with(".seg"));
     let find = |path: String| {
         let file = disk.bytes(&path);
-        let at = file.windows(bytes.len()).position(|window| window == bytes)?;
+        let at = memmem::find(&file, bytes)?;
         Some((path, at as u64))
     };
     segments.filter_map(find).next().expect("a segment contains the bytes")
