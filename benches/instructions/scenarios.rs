@@ -40,13 +40,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "upload of 4 MiB",
-        times: 10,
+        times: 5,
         fill: |_| Ok(()),
         ask: |asker, number| asker.upload(&format!("{number}"), &data::bytes(number, 4 << 20)),
     },
     Scenario {
         name: "page of 1,000 keys",
-        times: 20,
+        times: 10,
         fill: Asker::upload_many,
         ask: |asker, _| asker.get_some(&format!("/api/list-objects?bucketName={BUCKET}")),
     },
@@ -58,7 +58,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "photograph of 0.8 MP to WebP of 200 pixels",
-        times: 4,
+        times: 2,
         fill: |asker| {
             let photograph = SyntheticPhoto::new(7, 1_024, 768).jpeg(&Encoding::PLAIN);
             asker.upload("photograph.jpg", &photograph)
