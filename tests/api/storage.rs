@@ -1,6 +1,5 @@
 //! State of the store and its disk: `API.md`, Storage.
 
-use memchr::memmem;
 use serde_json::{Value, json};
 use service::config::{Layer, Sources};
 use tests::{Client, World};
@@ -46,11 +45,7 @@ async fn damage_is_reported_per_file_with_remedy() {
     let operator = world.operator();
     let bytes = tests::store::body(3, 50_000);
     client.put("/photos/a/", "b.bin", &bytes).await;
-    let log = world.first_log_segment();
-    let engine::disk::faults::PathPattern::Prefix(path) = log else { panic!("a log has a path") };
-    let whole = world.disk.bytes(&path);
-    let at = memmem::find(&whole, &bytes[..64]).unwrap();
-    world.disk.flip(&path, at as u64, 1);
+    world.damage(&bytes[..64]);
     client.get("/photos/a/b.bin").await.check_error(500, "damaged");
     let storage = operator.get("/api/storage").await.check_done();
     assert_eq!(storage["damageCount"], 1, "{storage}");

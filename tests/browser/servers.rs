@@ -7,13 +7,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use memchr::memmem;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tests::free_address::free_address;
@@ -95,7 +93,7 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
         Some("slow down") => with(all, name, |it| it.slow = Some(Slow::down(&it.server))),
         Some("speed up") => with(all, name, |it| it.slow = None),
         Some("damage") => with(all, name, |it| {
-            damage(&it.data.path(), asked["text"].as_str().unwrap_or_default().as_bytes());
+            it.data.damage(asked["text"].as_str().unwrap_or_default().as_bytes());
         }),
         Some("stop") => match locked(all).remove(name) {
             Some(Running { slow, server, .. }) => {
@@ -178,29 +176,6 @@ impl Running {
     fn serve(&self) -> ServerProcess {
         serve_with(&self.data, &self.arguments)
     }
-}
-
-/// Damages a byte in the one file of a folder that contains these bytes.
-fn damage(folder: &Path, text: &[u8]) {
-    let mut folders = vec![folder.to_owned()];
-    let mut found = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let Ok(mut bytes) = fs::read(&path) else { continue };
-            let Some(at) = memmem::find(&bytes, text) else {
-                continue;
-            };
-            bytes[at + text.len() / 2] ^= 1;
-            fs::write(&path, bytes).expect("it can be written");
-            found += 1;
-        }
-    }
-    assert_eq!(found, 1, "these bytes lie in so many files");
 }
 
 /// A server that runs intermittently, as on a busy machine. It is at full speed again when this is dropped, which is

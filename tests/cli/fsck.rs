@@ -1,8 +1,7 @@
 //! `trug fsck`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use memchr::memmem;
 use tests::{DataFolder, Form};
 
 /// Creates a store with a small file and a large one, which no process has open.
@@ -22,23 +21,6 @@ fn flip(path: &Path, offset: usize) {
     let mut bytes = std::fs::read(path).expect("the file is there");
     bytes[offset] ^= 1;
     std::fs::write(path, bytes).expect("the file can be written");
-}
-
-fn position(path: &Path, what: &[u8]) -> usize {
-    let bytes = std::fs::read(path).expect("the file is there");
-    memmem::find(&bytes, what).expect("the bytes are there")
-}
-
-fn log_with(folder: &DataFolder, what: &[u8]) -> (PathBuf, usize) {
-    let log = folder.path().join("log");
-    for file in std::fs::read_dir(log).expect("there is a log") {
-        let path = file.expect("a file").path();
-        let bytes = std::fs::read(&path).expect("the file is there");
-        if memmem::find(&bytes, what).is_some() {
-            return (path.clone(), position(&path, what));
-        }
-    }
-    panic!("no segment holds it");
 }
 
 #[test]
@@ -73,8 +55,7 @@ fn fsck_rejects_store_in_use_and_foreign_folder() {
 #[test]
 fn fsck_damage_exits_with_3_and_names_the_owner() {
     let folder = filled();
-    let (path, at) = log_with(&folder, b"small bodies");
-    flip(&path, at);
+    folder.damage(b"small bodies");
     folder.done(&["fsck"]);
     let ran = folder.run(&["fsck", "--deep"]);
     assert_eq!(ran.code, 3, "{ran:?}");

@@ -8,8 +8,7 @@ use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::recovery::RecoveryReport;
 use engine::{Create, Error, Store};
-use memchr::memmem;
-use tests::fixtures::back_up;
+use tests::fixtures::{back_up, find_bytes};
 use tests::store::{Contents, World, body, compact, delete, idle, name, put, read, roll_over};
 
 fn image_world(image: &SimDisk) -> World {
@@ -145,14 +144,9 @@ fn backup_copies_damage_and_reports_it() {
     fill(&store, 1);
     idle(&store);
     let flip = |folder: &str, bytes: &[u8]| {
-        let mut paths = world.files_in(folder).into_iter();
-        let (path, at) = paths
-            .find_map(|path| {
-                let found = world.disk.bytes(&path);
-                Some((path, memmem::find(&found, &bytes[..64])?))
-            })
-            .unwrap();
-        world.disk.flip(&path, at as u64, 1);
+        let (path, at) = find_bytes(&world.disk, &bytes[..64]);
+        assert!(path.starts_with(folder), "{path}");
+        world.disk.flip(&path, at, 1);
         path
     };
     let in_log = flip("log/", &body(1 + 4, 3_000));

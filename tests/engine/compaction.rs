@@ -11,7 +11,7 @@ use engine::damage::SegmentId;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::{Batch, Error, PutOptions, Store};
-use memchr::memmem;
+use tests::fixtures::find_bytes;
 use tests::store::{
     Contents, World, body, commit, compact, delete, fact, name, put, read, roll_over, stage,
 };
@@ -199,12 +199,9 @@ fn compaction_copies_damage_with_its_object() {
     let store = half_dead(&world);
     drop(store);
     let wanted = body(1_003, 3_500);
-    let path = world.files_in("log/").into_iter().find(|path| {
-        let bytes = world.disk.bytes(path);
-        let at = memmem::find(&bytes, &wanted[..64]);
-        at.inspect(|at| world.disk.overwrite(path, *at as u64 + 9, &[!wanted[9]])).is_some()
-    });
-    assert!(path.is_some());
+    let (path, at) = find_bytes(&world.disk, &wanted[..64]);
+    assert!(path.starts_with("log/"), "{path}");
+    world.disk.overwrite(&path, at + 9, &[!wanted[9]]);
     let store = world.open();
     let hurt = name("once/0/3");
     assert!(matches!(read(&store, &hurt), Err(Error::Corrupt(_))));
@@ -228,12 +225,8 @@ fn compaction_skips_segment_that_lost_a_live_record() {
     let lost = store.get(&name("once/0/3")).unwrap().unwrap();
     drop(store);
     // The record's head in the group, and its copy in the footer.
-    let path = world.files_in("log/").into_iter().find(|path| {
-        let bytes = world.disk.bytes(path);
-        let at = memmem::find(&bytes, &body(1_003, 3_500)[..64]);
-        at.inspect(|at| world.disk.overwrite(path, *at as u64 - 9, &[0x55; 4])).is_some()
-    });
-    let path = path.unwrap();
+    let (path, at) = find_bytes(&world.disk, &body(1_003, 3_500)[..64]);
+    world.disk.overwrite(&path, at - 9, &[0x55; 4]);
     let length = world.disk.bytes(&path).len() as u64;
     world.disk.overwrite(&path, length - 300, &[0x55; 4]);
     let store = world.open();

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use engine::{Batch, PutOptions, Store};
-use memchr::memmem;
+use tests::fixtures::find_bytes;
 use tests::python_reader::{ReaderOutput, read_disk_in_python, require_python};
 use tests::store::{
     Change, Contents, World, batch, body, bucket_named, commit, compact, delete, fact, name,
@@ -115,11 +115,7 @@ fn python_reader_detects_every_damaged_byte() {
     let store = World::on(disk.fork(), 9).open();
     let place_of = |key: &str| {
         let wanted = read(&store, &name(key)).unwrap().unwrap();
-        let found = disk.paths().into_iter().find_map(|path| {
-            let at = memmem::find(&disk.bytes(&path), &wanted[..64])?;
-            path.ends_with(".seg").then_some((path, at as u64))
-        });
-        found.unwrap_or_else(|| panic!("{key} lies nowhere"))
+        find_bytes(disk, &wanted[..64])
     };
     let (log, at) = place_of("turns/07.bin");
     let (big, start) = place_of("big");

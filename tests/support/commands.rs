@@ -4,9 +4,11 @@
 //! commands.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use memchr::memmem;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -109,6 +111,28 @@ impl DataFolder {
     /// Returns the parent folder of the data, which may hold other files.
     pub fn parent(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Flips a bit of these bytes in the one file that contains them.
+    pub fn damage(&self, bytes: &[u8]) {
+        let mut folders = vec![self.path()];
+        let mut found = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a folder").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                // A killed server leaves its socket.
+                let Ok(mut file) = fs::read(&path) else { continue };
+                let Some(at) = memmem::find(&file, bytes) else { continue };
+                file[at + bytes.len() / 2] ^= 1;
+                fs::write(&path, file).expect("a file can be written");
+                found += 1;
+            }
+        }
+        assert_eq!(found, 1, "files contain the bytes");
     }
 
     /// Builds the command on this folder without running it.
