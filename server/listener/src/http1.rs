@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::{Either, TryFutureExt};
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
@@ -112,21 +113,26 @@ where
         }
         let mut request = IncomingBody::of_exchange(request, &shared);
         request.extensions_mut().insert(peer);
-        let answer = match check_header_count(&request).and_then(|()| check_host(&request)) {
-            Ok(()) => Ok(service.call(request)),
-            Err(refusal) => Err(refusal.response(&ErrorFormat::from_headers(request.headers()))),
+        let checked = check_header_count(&request).and_then(|()| check_host(&request));
+        // Hyper moves this future twice. An async block would be twice as large as the service's future.
+        let answer = match checked {
+            Ok(()) => {
+                let answer = service.call(request);
+                Either::Left(answer.map_ok(|response| response.map(ResponseBody::Service)))
+            }
+            Err(refusal) => {
+                let refusal = refusal.response(&ErrorFormat::from_headers(request.headers()));
+                let refusal = refusal.map(|body| ResponseBody::Listener(Some(body)));
+                Either::Right(future::ready(Ok(refusal)))
+            }
         };
         let (exchange, stop_seen) = (shared.clone(), stop_seen.clone());
-        async move {
-            let mut response = match answer {
-                Ok(answer) => answer.await?.map(ResponseBody::Service),
-                Err(refusal) => refusal.map(|body| ResponseBody::Listener(Some(body))),
-            };
+        answer.map_ok(move |mut response| {
             if exchange.is_body_unread() || *stop_seen.borrow() != Shutdown::Running {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok(response.map(|body| Http1Body { body, exchange }))
-        }
+            response.map(|body| Http1Body { body, exchange })
+        })
     })
 }
 

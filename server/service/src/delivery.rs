@@ -20,7 +20,7 @@ use catalog::{Access, Bucket};
 use engine::{Object, ObjectName};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use protocol::error::ApiError;
 use protocol::object_path::ObjectPath;
 use protocol::query::Query;
@@ -187,9 +187,9 @@ async fn deliver_object(
     let download = query.string_allow_empty(&["download"])?;
     let representation = Representation::select(app, request, query, bucket, object).await?;
     let located = Located { bucket, object, representation, download };
-    let decision = decide(app, request, query, &located)?;
-    let response = respond(app, request, &located.representation, decision).await?;
-    Ok((response, located.representation.is_original()))
+    let Decision { status, headers, parts } = decide(app, request, query, &located)?;
+    let body = open_body(app, request, &located.representation, parts).await?;
+    Ok((response(status, headers, body), located.representation.is_original()))
 }
 
 /// Delivers a missing file: the bucket's placeholder with status 404, or else an error.
@@ -227,34 +227,28 @@ async fn deliver_placeholder(
     }
     representation.describe_content(&mut headers);
     let parts = vec![BodyPart::Range(0..representation.bytes())];
-    let decision = Decision { status: StatusCode::NOT_FOUND, headers, parts };
-    respond(app, request, &representation, decision).await
+    let body = open_body(app, request, &representation, parts).await?;
+    Ok(response(StatusCode::NOT_FOUND, headers, body))
 }
 
-/// Opens the body, and returns the response with it.
-async fn respond(
-    app: &AppState,
-    request: &Parts,
-    representation: &Representation<'_>,
-    Decision { status, headers, parts }: Decision,
-) -> Result<Response, Retry> {
-    // HEAD, and 304.
-    let body = if request.method == Method::HEAD || parts.is_empty() {
-        Body::empty()
-    } else {
-        open_body(app, representation, parts).await?
-    };
+fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
-    Ok(response)
+    response
 }
 
+/// Opens what is sent of the content.
 async fn open_body(
     app: &AppState,
+    request: &Parts,
     representation: &Representation<'_>,
     parts: Vec<BodyPart>,
 ) -> Result<Body, Retry> {
+    // HEAD, and 304.
+    if request.method == Method::HEAD || parts.is_empty() {
+        return Ok(Body::empty());
+    }
     match representation.content() {
         RepresentationData::Stored(object) => match read(app, object, parts).await {
             Err(engine::Error::Conflict(_)) => Err(Retry::Stale),

@@ -79,18 +79,16 @@ pub fn stream_body(
 ) -> impl Future<Output = engine::Result<Body>> {
     let mut sending = ObjectBody::new(object, pieces, disk_reads.clone());
     let lead = sending.take_text();
-    begin(sending, lead)
-}
-
-async fn begin(mut sending: ObjectBody, lead: Bytes) -> engine::Result<Body> {
-    let Some(first) = sending.next_frame().await else { return Ok(Body::from(lead)) };
-    let first = if lead.is_empty() { first? } else { Bytes::from([&*lead, &*first?].concat()) };
-    if sending.pieces.is_empty() {
-        return Ok(Body::from(first));
+    async move {
+        let Some(first) = sending.next_frame().await else { return Ok(Body::from(lead)) };
+        let first = if lead.is_empty() { first? } else { Bytes::from([&*lead, &*first?].concat()) };
+        if sending.pieces.is_empty() {
+            return Ok(Body::from(first));
+        }
+        sending.unsent_bytes += first.len() as u64;
+        sending.reading = Reading::Done(first);
+        Ok(Body::new(sending))
     }
-    sending.unsent_bytes += first.len() as u64;
-    sending.reading = Reading::Done(first);
-    Ok(Body::new(sending))
 }
 
 /// Builds a response body from pieces of a buffer in memory.
