@@ -28,7 +28,7 @@ use usage::bucket_counters::BucketCounters;
 use usage::registry::ServerCounters;
 use usage::rejection::{AuthFailure, Limited};
 use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
-use usage::spans::{RequestSpan, record_request, record_response, record_route};
+use usage::spans::{self, Span};
 
 use crate::routes::{Endpoint, Entry, Responder, Route, RouteTable, is_reserved_path};
 
@@ -52,16 +52,32 @@ impl HttpService {
         }
     }
 
-    /// Handles a request. The futures of the less common responses are boxed, because hyper moves this future twice for
-    /// every request.
+    /// Handles a request. The futures of the less common responses are boxed, because this future is moved several
+    /// times for every request.
     pub fn call(
         &self,
         request: Request<Body>,
-    ) -> impl Future<Output = Response<MeteredBody>> + Send {
+    ) -> impl Future<Output = Response<MeteredBody>> + Send + use<> {
         let (mut head, body) = request.into_parts();
-        let span = RequestSpan::start(&head, || self.is_of_trusted_proxy(&head.extensions));
+        let span = spans::start_request(&head, || self.is_of_trusted_proxy(&head.extensions));
         apply_forwarded_for(&mut head, &self.state.config().trusted_proxies);
-        span.instrument(self.answer(head, body))
+        let service = self.clone();
+        async move {
+            let began_us = service.state.clock.monotonic_us();
+            let entry = service.routes.entry(&service.state, &head);
+            let context = service.context(&head, &entry, began_us, span);
+            match entry {
+                Entry::Delivery(_, target) => {
+                    drop(body);
+                    service.deliver(&context, &head, target).await
+                }
+                Entry::Endpoint(endpoint) => {
+                    let span = context.span.clone();
+                    let routed = service.route(context, endpoint, head, body);
+                    spans::within(span, Box::pin(routed)).await
+                }
+            }
+        }
     }
 
     /// Returns whether the peer is a trusted proxy whose client is not resolved yet.
@@ -70,38 +86,46 @@ impl HttpService {
         client_ip(extensions).is_some_and(|peer| any_contains(peer, proxies))
     }
 
-    async fn answer(&self, head: Parts, body: Body) -> Response<MeteredBody> {
-        let began_us = self.state.clock.monotonic_us();
-        let entry = self.routes.entry(&self.state, &head);
-        let context = self.context(&head, &entry, began_us);
-        match entry {
-            Entry::Delivery(_, target) => {
-                drop(body);
-                let response = match self.charge_address(&head.extensions).and(target) {
-                    Ok(target) => {
-                        let bucket = context.bucket.as_ref();
-                        deliver(&self.state, &head, target, bucket).await.into_response()
-                    }
-                    Err(error) => error.into_response(),
+    /// Delivers a file.
+    async fn deliver(
+        &self,
+        context: &RequestContext,
+        head: &Parts,
+        target: Result<ObjectPath, ApiError>,
+    ) -> Response<MeteredBody> {
+        let response = match self.charge_address(&head.extensions).and(target) {
+            Ok(target) => {
+                let deliver = || deliver(&self.state, head, target, context.bucket.as_ref());
+                let delivered = match &context.span {
+                    None => deliver().await,
+                    span => spans::within(span.clone(), Box::pin(deliver())).await,
                 };
-                let nobody = self.state.catalog.usage().unattributed();
-                let counters = context.bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic);
-                let (method, uri) = (&head.method, &head.uri);
-                let media_type = || ErrorMediaType::for_file(&head.headers);
-                self.finish(&context, method, uri, media_type, response, counters.clone())
+                delivered.into_response()
             }
-            Entry::Endpoint(endpoint) => Box::pin(self.route(context, endpoint, head, body)).await,
-        }
+            Err(error) => error.into_response(),
+        };
+        let nobody = self.state.catalog.usage().unattributed();
+        let counters = context.bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic);
+        let (method, uri) = (&head.method, &head.uri);
+        let media_type = || ErrorMediaType::for_file(&head.headers);
+        self.finish(context, method, uri, media_type, response, counters.clone())
     }
 
     /// Reads what is known of a request from its head.
-    fn context(&self, head: &Parts, entry: &Entry<'_>, began_us: u64) -> RequestContext {
+    fn context(
+        &self,
+        head: &Parts,
+        entry: &Entry<'_>,
+        began_us: u64,
+        span: Option<Arc<dyn Span>>,
+    ) -> RequestContext {
         let id = self.state.request_ids.next();
         let operation = entry.operation();
         let bucket = self.bucket(head, entry);
-        record_request(operation.name(), bucket.as_ref().map(|bucket| bucket.name.as_str()), id);
-        if let Some(route) = entry.route() {
-            record_route(route.path);
+        if let Some(span) = &span {
+            let route = entry.route().map(|route| route.path);
+            let bucket = bucket.as_ref().map(|bucket| bucket.name.as_str());
+            span.record_request(operation.name(), route, bucket, id);
         }
         RequestContext {
             id,
@@ -109,6 +133,7 @@ impl HttpService {
             operation,
             cors: CorsHeaders::of(head, bucket.as_ref(), entry.is_of_file()),
             bucket,
+            span,
         }
     }
 
@@ -217,7 +242,9 @@ impl HttpService {
         let mut response = finish_response(method, uri.path(), context.id, media_type, response);
         context.cors.write(response.headers_mut());
         traffic.count_response(response.status(), self.state.clock.unix_ms());
-        record_response(response.status());
+        if let Some(span) = &context.span {
+            span.record_response(response.status());
+        }
         if response.status().is_client_error() {
             count_rejection(&self.state.metrics, &response);
         }

@@ -16,6 +16,7 @@ use catalog::CatalogError;
 use engine::Store;
 use engine::clock::Clock;
 use engine::rng::Rng;
+use futures_util::FutureExt;
 use http::{Request, Response};
 use hyper::service::service_fn;
 use listener::accept::{Shutdown, accept};
@@ -30,7 +31,6 @@ use service::config::Config;
 use service::state::AppState;
 use tokio::sync::{mpsc, oneshot, watch};
 use usage::registry::ListenerKind;
-use usage::spans::OtlpSpanExporter;
 use usage::task::blocking;
 
 use crate::admin::AdminService;
@@ -134,10 +134,6 @@ async fn serve_open(
     let ServeOptions { store, data, config, clock, rng, changes, inherited } = options;
     let sockets = Sockets::open(inherited, &config).map_err(ServeError::Listen)?;
     let (tls, acme) = open_tls(&config, &data, &clock)?;
-    let otlp_tls = config.otlp.as_ref().map(|_| config.webhook_roots.client()).transpose();
-    let otlp_tls = otlp_tls.map_err(|why| {
-        ServeError::Catalog(CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))
-    })?;
     let scheme = config.scheme();
     let url = config.public_url.clone();
     let url = url.unwrap_or_else(|| PublicUrl::from_listener(scheme, sockets.public.address));
@@ -161,8 +157,6 @@ async fn serve_open(
 
     let certificate = state.metrics.certificate.clone();
     let _renewal = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
-    let span_exporter = (state.config().otlp.as_ref().zip(otlp_tls))
-        .map(|(otlp, tls)| OtlpSpanExporter::start(otlp, tls));
     let background = BackgroundTasks::start(&state);
     let (cut_off, (), ()) = tokio::join!(
         serve_sockets(sockets, &state, &connections, &stop),
@@ -170,9 +164,6 @@ async fn serve_open(
         apply_changes(changes, &state, &connections, stop.clone()),
     );
     background.stop().await;
-    if let Some(exporter) = span_exporter {
-        exporter.stop().await;
-    }
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "drain timeout: connections closed");
     }
@@ -204,12 +195,7 @@ async fn serve_sockets(
         let counts = state.metrics.connections(listener).clone();
         ConnectionOptions { counts, ..connections.clone() }
     };
-    let answer = |service: HttpService| {
-        move |request| {
-            let service = service.clone();
-            async move { Ok(service.call(request).await) }
-        }
-    };
+    let answer = |service: HttpService| move |request| service.call(request).map(Ok);
     let public = {
         let (answer, options) =
             (answer(HttpService::new(state.clone())), options(ListenerKind::Public));

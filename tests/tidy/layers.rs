@@ -44,7 +44,8 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("protocol", &["engine"]),
     ("outbound", &["protocol"]),
     ("remote", &["engine", "outbound", "protocol"]),
-    ("usage", &["engine", "outbound", "protocol"]),
+    ("usage", &["engine", "protocol"]),
+    ("otlp", &["outbound", "protocol", "usage"]),
     ("listener", &["engine", "outbound", "protocol", "usage"]),
     ("catalog", &["engine", "protocol", "usage"]),
     ("jobs", &["catalog", "engine", "outbound", "protocol", "usage"]),
@@ -71,8 +72,8 @@ const DIRECTION: &[(&str, &[&str])] = &[
     (
         "tools",
         &[
-            "catalog", "engine", "images", "jobs", "listener", "outbound", "protocol", "remote",
-            "server", "service", "usage",
+            "catalog", "engine", "images", "jobs", "listener", "otlp", "outbound", "protocol",
+            "remote", "server", "service", "usage",
         ],
     ),
     ("fuzz", &["engine", "images", "protocol", "scaled-jpeg"]),

@@ -13,9 +13,11 @@ use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::rng::SystemRng;
 use engine::{Create, OpenOptions, Store};
 use listener::accept::Shutdown;
+use otlp::{ExportOptions, SpanExport};
 use protocol::public_url::PublicUrl;
 use server::{ListenError, ServeError, ServeOptions, StartupReport};
 use service::Config;
+use service::config::OtlpSettings;
 use service::state::physical_memory_bytes;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -71,18 +73,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     for warning in settings::warnings(&config, SystemClock::new().unix_ms()) {
         tracing::warn!("{warning}");
     }
-    let replication = replication(&config, runtime.handle())?;
-    let options = OpenOptions {
-        replication,
-        reserve_bytes: config.reserve_bytes,
-        retention_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
-        compaction: config.compaction,
-        scrub: config.scrub.clone(),
-        body_cache_bytes: body_cache_bytes(),
-        ..OpenOptions::new(Create::IfMissing)
-    };
-    let (store, opened) = open(&data, options)?;
+    let (store, opened) = open(&data, open_options(&config, runtime.handle())?)?;
     let announced = store.clone();
+    let span_export = start_span_export(&config, runtime.handle())?;
     let service = ServeOptions {
         store,
         data: data.clone(),
@@ -102,7 +95,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let started =
         Box::new(move |started: &StartupReport| announce(&data, &announced, &opened, started));
-    runtime.block_on(server::serve(service, stopped, started)).map_err(with_hint)?;
+    let served = runtime.block_on(server::serve(service, stopped, started));
+    if let Some(export) = span_export {
+        runtime.block_on(export.stop());
+    }
+    served.map_err(with_hint)?;
     tracing::info!("stopped");
     match fenced.get() {
         None => Ok(()),
@@ -110,13 +107,37 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Connects to the remote store of the configuration, if there is one. Sends nothing yet.
+fn open_options(config: &Config, runtime: &Handle) -> Result<OpenOptions, Failure> {
+    Ok(OpenOptions {
+        replication: replication(config, runtime)?,
+        reserve_bytes: config.reserve_bytes,
+        retention_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
+        compaction: config.compaction,
+        scrub: config.scrub.clone(),
+        body_cache_bytes: body_cache_bytes(),
+        ..OpenOptions::new(Create::IfMissing)
+    })
+}
+
 /// Returns the size of the engine's body cache for this machine.
 fn body_cache_bytes() -> usize {
     let part = physical_memory_bytes() / BODY_CACHE_DIVISOR;
     usize::try_from(part).unwrap_or(usize::MAX).clamp(BODY_CACHE_BYTES, BODY_CACHE_BYTES_MAX)
 }
 
+/// Starts the export of spans, if it is configured.
+fn start_span_export(config: &Config, runtime: &Handle) -> Result<Option<SpanExport>, Failure> {
+    let Some(OtlpSettings { traces, sample_ratio, service_name }) = &config.otlp else {
+        return Ok(None);
+    };
+    let tls = config.webhook_roots.client();
+    let tls = tls.map_err(|why| Failure::failed(format!("TLS cannot be set up: {why}")))?;
+    let _entered = runtime.enter();
+    let sample_ratio = sample_ratio.as_f64();
+    Ok(Some(SpanExport::start(&ExportOptions { traces, sample_ratio, service_name }, tls)))
+}
+
+/// Connects to the remote store of the configuration, if there is one. Sends nothing yet.
 #[cfg(feature = "remote")]
 fn replication(config: &Config, runtime: &Handle) -> Result<Option<ReplicationOptions>, Failure> {
     let remote = config.remote.as_ref();

@@ -75,6 +75,7 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
     config.load_secret_files(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
     config.remote.as_ref().map_or(Ok(()), check_remote)?;
+    config.otlp.as_ref().map_or(Ok(()), |_| check_otlp(otlp::IS_AVAILABLE))?;
     Ok(config)
 }
 
@@ -87,6 +88,15 @@ fn check_remote(remote: &RemoteSettings) -> Result<(), Failure> {
 #[cfg(not(feature = "remote"))]
 fn check_remote(_: &RemoteSettings) -> Result<(), Failure> {
     let why = "remote_url: this build has no remote stores: build with `--features remote`";
+    Err(Failure::wrong_usage(why.to_owned()))
+}
+
+/// Checks that this build exports traces.
+fn check_otlp(is_available: bool) -> Result<(), Failure> {
+    if is_available {
+        return Ok(());
+    }
+    let why = "otlp_endpoint: this build has no OpenTelemetry: build with `--features otel`";
     Err(Failure::wrong_usage(why.to_owned()))
 }
 
@@ -168,4 +178,15 @@ pub(crate) fn read_roots(named_by: &str, path: &Path) -> Result<TrustAnchors, Fa
         |why: &dyn Display| Failure::wrong_usage(format!("{named_by}: {}: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
     TrustAnchors::parse(&pem).map_err(|why| refuse(&why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn otlp_endpoint_requires_the_build_feature() {
+        assert!(check_otlp(true).is_ok());
+        assert!(check_otlp(false).unwrap_err().to_string().contains("--features otel"));
+    }
 }

@@ -39,14 +39,13 @@ use protocol::destination::Origin;
 pub use protocol::destination::Scheme;
 use protocol::public_url::PublicUrl;
 
-use usage::spans::OtlpSettings;
-
 use self::kind::RawValue;
 use self::secret::SecretSetting;
 
 use crate::limits;
 
 pub use self::kind::StringList;
+pub use self::otlp::{OtlpSettings, Ratio};
 pub use self::remote::{RemoteCredentials, RemoteSettings};
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
@@ -267,7 +266,6 @@ impl Config {
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: TrustAnchors::default(),
             otlp: otlp::otlp(
-                usage::spans::IS_AVAILABLE,
                 layer.otlp_endpoint,
                 layer.otlp_sample_ratio,
                 layer.otlp_service_name,

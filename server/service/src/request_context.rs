@@ -16,6 +16,7 @@ use protocol::object_path::ObjectPath;
 use protocol::request_id::RequestId;
 use usage::operation::Operation;
 use usage::request_meter::RequestMeter;
+use usage::spans::Span;
 
 use crate::cors::CorsHeaders;
 use crate::path_params::{PathParam, PathParams};
@@ -30,6 +31,8 @@ pub struct RequestContext {
     /// Bucket that the path names, if it exists.
     pub bucket: Option<Arc<Bucket>>,
     pub cors: CorsHeaders,
+    /// Span of a sampled request.
+    pub span: Option<Arc<dyn Span>>,
 }
 
 /// Context of a request that is not a delivery, in the request's extensions. Cheap to clone.

@@ -5,7 +5,7 @@
 //!                  |        (operation, rejection)                  process_metrics, store_stats_cache
 //!                  '----------> bucket_counters, by minute --> history in the catalog --> API, dashboard, fair use
 //!
-//! spans       traces, feature `otel`
+//! spans       traces, for a library that exports them
 //! task        blocking work of a request
 //! ```
 //!

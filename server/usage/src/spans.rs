@@ -1,63 +1,72 @@
-//! Request traces as OpenTelemetry spans: one for a request until its response begins, with child spans for its long
-//! steps; and their export.
+//! Spans of request traces: one for a request until its response begins, with child spans for its long steps.
 //!
-//! ```text
-//! otel        spans of the current request
-//! exporter    OTLP over HTTP
-//! disabled    both without the feature `otel`: calls do nothing
-//! ```
-//!
-//! Guarantees: a span contains the kind of request, never its path, its query, a key or an address; a span that is not
-//! sampled costs one check.
+//! Guarantees: a span contains the kind of request, never its path, its query, a key or an address. Without a tracer,
+//! or for a request that is not sampled, a call costs one check. Non-goals: sampling, export.
 
-#[cfg(not(feature = "otel"))]
-mod disabled;
-#[cfg(feature = "otel")]
-mod exporter;
-#[cfg(feature = "otel")]
-mod otel;
+use std::sync::{Arc, OnceLock};
 
-use protocol::destination::OutboundUrl;
+use http::StatusCode;
+use http::request::Parts;
+use protocol::request_id::RequestId;
 
-#[cfg(not(feature = "otel"))]
-pub use self::disabled::{
-    OtlpSpanExporter, RequestSpan, child_span, record_request, record_response, record_route,
-    with_current_span,
-};
-#[cfg(feature = "otel")]
-pub use self::exporter::OtlpSpanExporter;
-#[cfg(feature = "otel")]
-pub use self::otel::{
-    RequestSpan, child_span, record_request, record_response, record_route, with_current_span,
-};
+static TRACER: OnceLock<Box<dyn Tracer>> = OnceLock::new();
 
-/// Whether this build has the feature `otel`.
-pub const IS_AVAILABLE: bool = cfg!(feature = "otel");
-
-/// Collector and sampling of spans.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtlpSettings {
-    pub traces: OutboundUrl,
-    pub sample_ratio: Ratio,
-    pub service_name: String,
+tokio::task_local! {
+    static CURRENT: Option<Arc<dyn Span>>;
 }
 
-/// Ratio from 0 to 1, with a precision of one millionth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ratio(u32);
+/// Source of spans.
+pub trait Tracer: Send + Sync {
+    /// Starts the span of a request, `None` if it is not sampled. The trace context of the request (`traceparent`, W3C)
+    /// is adopted from trusted peers only.
+    fn start_request(&self, head: &Parts, is_trusted: bool) -> Option<Arc<dyn Span>>;
+}
 
-const PARTS_PER_ONE: u32 = 1_000_000;
+/// Sampled span, which ends when it is dropped.
+pub trait Span: Send + Sync {
+    /// Records operation, path of the route, bucket and id of the request.
+    fn record_request(
+        &self,
+        operation: &'static str,
+        route: Option<&'static str>,
+        bucket: Option<&str>,
+        id: RequestId,
+    );
 
-impl Ratio {
-    /// Ratio 1.
-    pub const ONE: Self = Self(PARTS_PER_ONE);
+    /// Records the status of the response.
+    fn record_response(&self, status: StatusCode);
 
-    /// Creates a ratio. `None` outside 0 to 1.
-    pub fn from_f64(part: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&part).then(|| Self((part * f64::from(PARTS_PER_ONE)).round() as u32))
-    }
+    /// Starts a span of a step of the request.
+    fn start_child(&self, name: &'static str) -> Arc<dyn Span>;
+}
 
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / f64::from(PARTS_PER_ONE)
-    }
+/// Enables spans for the rest of the process. Only its first tracer is used.
+pub fn install(tracer: impl Tracer + 'static) {
+    let _ = TRACER.set(Box::new(tracer));
+}
+
+/// Starts the span of a request. `None` without a tracer, and if it does not sample the request.
+pub fn start_request(head: &Parts, is_trusted: impl FnOnce() -> bool) -> Option<Arc<dyn Span>> {
+    TRACER.get()?.start_request(head, is_trusted())
+}
+
+/// Runs a future within a span.
+pub fn within<F: Future>(span: Option<Arc<dyn Span>>, work: F) -> impl Future<Output = F::Output> {
+    CURRENT.scope(span, work)
+}
+
+/// Runs a future within a child of the current span.
+pub fn child_span<F: Future>(name: &'static str, work: F) -> impl Future<Output = F::Output> {
+    within(current().map(|span| span.start_child(name)), work)
+}
+
+/// Runs a future of another task within the current span.
+pub fn with_current_span<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    within(current(), work)
+}
+
+/// Returns the current span. `None` outside of a sampled request.
+fn current() -> Option<Arc<dyn Span>> {
+    TRACER.get()?;
+    CURRENT.try_with(Option::clone).ok().flatten()
 }

@@ -4,7 +4,6 @@
 
 use protocol::destination::OutboundUrl;
 use toml::Value;
-use usage::spans::{OtlpSettings, Ratio};
 
 use super::kind::SettingValue;
 use super::{ConfigError, needed};
@@ -12,19 +11,42 @@ use super::{ConfigError, needed};
 /// Path below the base URL of a collector (OTLP, Protocol Details).
 const TRACES: &str = "/v1/traces";
 
-/// Validates the settings. `None` disables the export; a build without it refuses an endpoint.
+/// Collector and sampling of spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtlpSettings {
+    pub traces: OutboundUrl,
+    pub sample_ratio: Ratio,
+    pub service_name: String,
+}
+
+/// Ratio from 0 to 1, with a precision of one millionth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio(u32);
+
+const PARTS_PER_ONE: u32 = 1_000_000;
+
+impl Ratio {
+    /// Ratio 1.
+    pub const ONE: Self = Self(PARTS_PER_ONE);
+
+    /// Creates a ratio. `None` outside 0 to 1.
+    fn from_f64(part: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&part).then(|| Self((part * f64::from(PARTS_PER_ONE)).round() as u32))
+    }
+
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / f64::from(PARTS_PER_ONE)
+    }
+}
+
+/// Validates the settings. `None` disables the export.
 pub(super) fn otlp(
-    is_available: bool,
     endpoint: Option<String>,
     sample_ratio: Option<Ratio>,
     service_name: Option<String>,
 ) -> Result<Option<OtlpSettings>, ConfigError> {
     let Some(endpoint) = endpoint else { return Ok(None) };
     let refuse = |why: String| Err(ConfigError::for_setting("otlp_endpoint", why));
-    if !is_available {
-        let why = "this build has no OpenTelemetry: build with `--features otel`";
-        return refuse(why.to_owned());
-    }
     if endpoint.contains('?') {
         return refuse(format!("{endpoint:?} must have no query"));
     }
@@ -78,20 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn otlp_endpoint_requires_the_build_feature() {
-        let refused = otlp(false, Some("http://127.0.0.1:4318".to_owned()), None, None);
-        assert!(refused.unwrap_err().to_string().contains("--features otel"));
-        assert_eq!(otlp(false, None, None, None), Ok(None));
-    }
-
-    #[test]
     fn otlp_endpoint_is_a_url_without_query_or_password() {
         let parse = |text: &str| {
-            otlp(true, Some(text.to_owned()), Some(Ratio::ONE), Some("trug".to_owned()))
+            otlp(Some(text.to_owned()), Some(Ratio::ONE), Some("trug".to_owned()))
                 .map(|found| found.map(|found| found.traces.as_str().to_owned()))
                 .map_err(|error| error.to_string())
         };
-        assert_eq!(otlp(true, None, None, None), Ok(None));
+        assert_eq!(otlp(None, None, None), Ok(None));
         for text in ["http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
             assert_eq!(parse(text), Ok(Some("http://127.0.0.1:4318/v1/traces".to_owned())));
         }

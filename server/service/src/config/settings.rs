@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use engine::replication::RemoteAck;
-use usage::spans::Ratio;
 
 use super::kind::{SettingValue, StringList};
+use super::otlp::Ratio;
 use super::secret::Secret;
 use super::{ConfigError, RawValue};
 use crate::limits;

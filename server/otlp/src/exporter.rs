@@ -25,10 +25,10 @@ use prost::Message;
 use protocol::destination::OutboundUrl;
 use rustls::ClientConfig;
 use tokio::runtime::Handle;
+use usage::task::blocking;
 
-use super::OtlpSettings;
-use super::otel::set_tracer;
-use crate::task::blocking;
+use crate::ExportOptions;
+use crate::tracer::OtlpTracer;
 
 /// Maximum queued spans; more are dropped.
 const QUEUED_SPANS_MAX: usize = 4_096;
@@ -39,8 +39,8 @@ const BATCH_DELAY: Duration = Duration::from_secs(2);
 /// Time-out of the flush at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Span exporter.
-pub struct OtlpSpanExporter(SdkTracerProvider);
+/// Export of the spans of this process.
+pub struct SpanExport(SdkTracerProvider);
 
 struct OtlpTransport {
     outbound: OutboundClient,
@@ -51,12 +51,12 @@ struct OtlpTransport {
     lost: AtomicU64,
 }
 
-impl OtlpSpanExporter {
-    /// Starts collecting and exporting spans. Called within the runtime that exports them.
-    pub fn start(settings: &OtlpSettings, tls: Arc<ClientConfig>) -> Self {
+impl SpanExport {
+    /// Starts collecting and exporting spans. Called within the runtime that exports them, before requests are served.
+    pub fn start(options: &ExportOptions<'_>, tls: Arc<ClientConfig>) -> Self {
         let exporter = OtlpTransport {
-            outbound: OutboundClient::new(std::slice::from_ref(settings.traces.origin()), tls),
-            at: settings.traces.clone(),
+            outbound: OutboundClient::new(std::slice::from_ref(options.traces.origin()), tls),
+            at: options.traces.clone(),
             runtime: Handle::current(),
             resource: ResourceAttributesWithSchema::default(),
             lost: AtomicU64::new(0),
@@ -67,15 +67,15 @@ impl OtlpSpanExporter {
             .with_scheduled_delay(BATCH_DELAY)
             .build();
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
-        let by_ratio = Sampler::TraceIdRatioBased(settings.sample_ratio.as_f64());
-        let resource = Resource::builder_empty().with_service_name(settings.service_name.clone());
+        let by_ratio = Sampler::TraceIdRatioBased(options.sample_ratio);
+        let resource = Resource::builder_empty().with_service_name(options.service_name.to_owned());
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let provider = SdkTracerProvider::builder()
             .with_span_processor(processor)
             .with_sampler(Sampler::ParentBased(Box::new(by_ratio)))
             .with_resource(resource.with_attribute(version).build())
             .build();
-        set_tracer(provider.tracer("trug"));
+        usage::spans::install(OtlpTracer(provider.tracer("trug")));
         Self(provider)
     }
 
