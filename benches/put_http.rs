@@ -1,11 +1,12 @@
-//! Durable puts per second over HTTP, as forms, compared with those of the engine alone.
+//! Durable puts per second over HTTP, as forms, compared with those of the engine alone, and with those of hyper that
+//! puts bodies into an engine and does nothing else (`support/hyper_put_baseline.rs`), which limits trug.
 //!
 //! Expected: a small group costs the engine about 25 us of CPU for each put, and a request costs the server about 15 us
 //! more than that for sockets, heads and the form, with the load generator on the same two cores. So about half of the
 //! engine's rate, of 4 KiB from 64 clients.
 //!
-//! The clients are connections of one thread (`support/put_load.rs`). Server and engine each have a store of their own
-//! on the same disk, and take turns. Every acknowledged put is durable in both.
+//! The clients are connections of one thread (`support/put_load.rs`). The contestants each have a store of their own on
+//! the same disk, and take turns. Every acknowledged put is durable in all.
 
 use std::fs;
 use std::io;
@@ -15,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
+use benches::hyper_put_baseline::{self, BareHyperPut};
 use benches::put_load::{self, PutRequests, Window};
 use benches::rounds::{self, Sample};
 use benches::server::Running;
@@ -30,7 +32,12 @@ const BYTES: usize = 4 << 10;
 const MEMORY_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {
-    Arguments::run("put_http", run)
+    Arguments::run("put_http", |arguments| {
+        if hyper_put_baseline::serve(arguments)? {
+            return Ok(());
+        }
+        run(arguments)
+    })
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
@@ -47,15 +54,17 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         settings: vec![("TRUG_PLAN_RATES", "false".to_owned())],
     };
     let server = Running::start(&kind, folder.path(), get_latency::SMALL)?;
+    let bare = Running::start(&BareHyperPut, folder.path(), get_latency::SMALL)?;
     let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
     let engine = stores::open(&folder.path().join("engine")).0;
     process::touch_memory(MEMORY_BYTES);
 
     let next = AtomicU64::new(0);
     let mut failed = None;
-    let samples = rounds::interleaved(round_count, 2, |contestant| {
+    let samples = rounds::interleaved(round_count, 3, |contestant| {
         let sample = match contestant {
             0 => over_http(&server, &key, (clients, bytes), length, &next),
+            1 => over_http(&bare, &key, (clients, bytes), length, &next),
             _ => Ok(alone(&engine, clients, bytes, length, &next)),
         };
         let forgotten = folder::drop_page_cache(folder.path()).map_err(text);
@@ -67,25 +76,19 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if let Some(why) = failed {
         return Err(why);
     }
-    let mut table = Table::new(&[
-        "object",
-        "clients",
-        "HTTP, puts/s",
-        "engine",
-        "HTTP / engine",
-        "CPU us: server",
-        "engine",
-    ]);
-    let (low, high) = rounds::spread(&samples[0], &samples[1]);
-    table.row(vec![
-        table::bytes(bytes as u64),
-        clients.to_string(),
-        table::count(rounds::rate(&samples[0])),
-        table::count(rounds::rate(&samples[1])),
-        format!("{:.2} ({low:.2}-{high:.2})", rounds::ratio(&samples[0], &samples[1])),
-        table::figure(rounds::cpu_us(&samples[0])),
-        table::figure(rounds::cpu_us(&samples[1])),
-    ]);
+    let mut table =
+        Table::new(&["object", "clients", "contestant", "puts/s", "of the engine", "CPU us"]);
+    for (name, sample) in ["trug over HTTP", "bare hyper", "engine"].iter().zip(&samples) {
+        let (low, high) = rounds::spread(sample, &samples[2]);
+        table.row(vec![
+            table::bytes(bytes as u64),
+            clients.to_string(),
+            (*name).to_owned(),
+            table::count(rounds::rate(sample)),
+            format!("{:.2} ({low:.2}-{high:.2})", rounds::ratio(sample, &samples[2])),
+            table::figure(rounds::cpu_us(sample)),
+        ]);
+    }
     table.print();
     println!("`peers -- --only objects` compares with other servers.");
     Ok(())

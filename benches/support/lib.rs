@@ -14,6 +14,7 @@ pub mod get_latency;
 pub mod hot_gets;
 pub mod http_connection;
 pub mod hyper_baseline;
+pub mod hyper_put_baseline;
 pub mod name_generator;
 pub mod nginx;
 pub mod npm;
