@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -105,7 +105,7 @@ fn check(folder: &Path) -> u64 {
 
 /// Reads all files on all processors, and computes the checksums of bodies of this size; returns the bytes read.
 fn checksum_all(folder: &Path, size: usize) -> u64 {
-    let parts = files_below(folder).into_iter().flat_map(|path| {
+    let parts = folder::files_below(folder).expect("a folder").into_iter().flat_map(|path| {
         let file = Arc::new(File::open(path).expect("a file"));
         let bytes = file.metadata().expect("its length").len();
         let starts = (0..bytes).step_by(READ_BYTES);
@@ -136,7 +136,7 @@ fn checksum_all(folder: &Path, size: usize) -> u64 {
 fn read_all(folder: &Path) -> u64 {
     let mut buffer = vec![0; READ_BYTES];
     let mut bytes = 0;
-    for path in files_below(folder) {
+    for path in folder::files_below(folder).expect("a folder") {
         let mut file = File::open(path).expect("a file");
         loop {
             match file.read(&mut buffer).expect("its bytes") {
@@ -146,11 +146,4 @@ fn read_all(folder: &Path) -> u64 {
         }
     }
     bytes
-}
-
-/// Returns the paths of all files in a folder and those below it.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("a folder");
-    let paths = entries.map(|entry| entry.expect("a name").path());
-    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }

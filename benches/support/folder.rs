@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engine::limits::{RESERVE_DISK_DIVISOR, RESERVE_INDEX_BYTES, SEGMENT_BYTES_MAX};
 use rustix::fs::{Advice, fadvise};
@@ -48,20 +48,29 @@ pub fn require_free_space(parent: &Path, bytes: u64) -> Result<(), String> {
 
 /// Evicts the files of a folder from the page cache; dirty pages stay.
 pub fn drop_page_cache(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
-        if kind.is_dir() {
-            drop_page_cache(&path)?;
-        } else if kind.is_file() {
-            match File::open(&path) {
-                Ok(file) => fadvise(&file, 0, None, Advice::DontNeed)?,
-                // A spare segment or a log of SQLite may be removed concurrently.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+    for path in files_below(folder)? {
+        match File::open(&path) {
+            Ok(file) => fadvise(&file, 0, None, Advice::DontNeed)?,
+            // A spare segment or a log of SQLite may be removed concurrently.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Returns the paths of the files of a folder and of all folders in it.
+pub fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+        if kind.is_dir() {
+            files.extend(files_below(&path)?);
+        } else if kind.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }
 
 /// Returns the disk usage of a file, or of a folder with everything below it; nothing where it was removed.

@@ -4,6 +4,7 @@
 //! It has no routes, time-outs or checks: what a server with these libraries costs more is its own.
 
 use std::convert::Infallible;
+use std::future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -11,9 +12,10 @@ use std::process::Command;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
-use hyper::Response;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
@@ -57,31 +59,37 @@ pub fn serve(arguments: &Arguments) -> Result<bool, String> {
     else {
         return Ok(false);
     };
-    let bare = BareHyper { head_bytes, body_bytes };
+    let (headers, body) = (headers(head_bytes), Bytes::from(data::bytes(4, body_bytes)));
+    let service = service_fn(move |_| {
+        let mut response = Response::new(Full::new(body.clone()));
+        *response.headers_mut() = headers.clone();
+        future::ready(Ok::<_, Infallible>(response))
+    });
+    run(address, service)?;
+    Ok(true)
+}
+
+/// Runs a service on two threads until the process is ended.
+pub(super) fn run<S, B>(address: SocketAddr, service: S) -> Result<(), String>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .enable_all()
         .build()
         .map_err(text)?;
-    runtime.block_on(run(address, &bare)).map_err(text)?;
-    Ok(true)
-}
-
-async fn run(address: SocketAddr, bare: &BareHyper) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
-    let headers = headers(bare.head_bytes);
-    let body = Bytes::from(data::bytes(4, bare.body_bytes));
+    let listener = runtime.block_on(TcpListener::bind(address)).map_err(text)?;
     loop {
-        let (stream, _) = listener.accept().await?;
-        stream.set_nodelay(true)?;
-        let (headers, body) = (headers.clone(), body.clone());
-        let service = service_fn(move |_| {
-            let mut response = Response::new(Full::new(body.clone()));
-            *response.headers_mut() = headers.clone();
-            std::future::ready(Ok::<_, Infallible>(response))
-        });
-        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(connection);
+        let (stream, _) = runtime.block_on(listener.accept()).map_err(text)?;
+        stream.set_nodelay(true).map_err(text)?;
+        let stream = TokioIo::new(stream);
+        runtime.spawn(http1::Builder::new().serve_connection(stream, service.clone()));
     }
 }
 

@@ -14,20 +14,16 @@ use bytes::Bytes;
 use engine::{Batch, PutOptions, Store};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::arguments::Arguments;
 use super::server::ServerKind;
-use super::{baseline_process, data, stores};
+use super::{baseline_process, data, hyper_baseline, stores};
 
 /// Option that runs the program as this server.
 const OPTION: &str = "--bare-hyper-put";
-const THREADS: usize = 2;
 /// Folder of the store, in the working directory.
 const STORE: &str = "bare-hyper";
 const SEED: u64 = 9;
@@ -57,36 +53,21 @@ pub fn serve(arguments: &Arguments) -> Result<bool, String> {
         return Ok(false);
     };
     let store = stores::open(Path::new(STORE)).0;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .enable_all()
-        .build()
-        .map_err(text)?;
-    runtime.block_on(run(address, store)).map_err(text)?;
-    Ok(true)
-}
-
-async fn run(address: SocketAddr, store: Store) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
     let next = Arc::new(AtomicU64::new(0));
-    loop {
-        let (stream, _) = listener.accept().await?;
-        stream.set_nodelay(true)?;
-        let (store, next) = (store.clone(), Arc::clone(&next));
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (store, number) = (store.clone(), next.fetch_add(1, Ordering::Relaxed));
-            async move {
-                let status = match request.into_body().collect().await {
-                    Ok(body) => put(&store, number, &body.to_bytes()).await,
-                    Err(_) => StatusCode::BAD_REQUEST,
-                };
-                let mut response = Response::new(Empty::<Bytes>::new());
-                *response.status_mut() = status;
-                Ok::<_, Infallible>(response)
-            }
-        });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-    }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (store, number) = (store.clone(), next.fetch_add(1, Ordering::Relaxed));
+        async move {
+            let status = match request.into_body().collect().await {
+                Ok(body) => put(&store, number, &body.to_bytes()).await,
+                Err(_) => StatusCode::BAD_REQUEST,
+            };
+            let mut response = Response::new(Empty::<Bytes>::new());
+            *response.status_mut() = status;
+            Ok::<_, Infallible>(response)
+        }
+    });
+    hyper_baseline::run(address, service)?;
+    Ok(true)
 }
 
 /// Puts an object, and returns the status once it is durable.
@@ -101,8 +82,4 @@ async fn put(store: &Store, number: u64, body: &[u8]) -> StatusCode {
         Ok(true) => StatusCode::OK,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
-}
-
-fn text(error: std::io::Error) -> String {
-    error.to_string()
 }
