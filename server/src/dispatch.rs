@@ -96,6 +96,7 @@ impl HttpService {
         let response = match self.charge_address(&head.extensions).and(target) {
             Ok(target) => {
                 let deliver = || deliver(&self.state, head, target, context.bucket.as_ref());
+                // Most requests are not sampled: their futures are neither boxed nor wrapped.
                 let delivered = match &context.span {
                     None => deliver().await,
                     span => spans::within(span.clone(), Box::pin(deliver())).await,

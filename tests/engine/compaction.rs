@@ -226,6 +226,7 @@ fn compaction_skips_segment_that_lost_a_live_record() {
     drop(store);
     // The record's head in the group, and its copy in the footer.
     let (path, at) = find_bytes(&world.disk, &body(1_003, 3_500)[..64]);
+    assert!(path.starts_with("log/"), "{path}");
     world.disk.overwrite(&path, at - 9, &[0x55; 4]);
     let length = world.disk.bytes(&path).len() as u64;
     world.disk.overwrite(&path, length - 300, &[0x55; 4]);

@@ -13,7 +13,7 @@ use engine::replication::{ReplicationOptions, ReplicationState};
 use engine::rng::SystemRng;
 use engine::{Create, OpenOptions, Store};
 use listener::accept::Shutdown;
-use otlp::{ExportOptions, SpanExport};
+use otlp::SpanExport;
 use protocol::public_url::PublicUrl;
 use server::{ListenError, ServeError, ServeOptions, StartupReport};
 use service::Config;
@@ -73,9 +73,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     for warning in settings::warnings(&config, SystemClock::new().unix_ms()) {
         tracing::warn!("{warning}");
     }
+    let span_export = start_span_export(&config, runtime.handle())?;
     let (store, opened) = open(&data, open_options(&config, runtime.handle())?)?;
     let announced = store.clone();
-    let span_export = start_span_export(&config, runtime.handle())?;
     let service = ServeOptions {
         store,
         data: data.clone(),
@@ -133,8 +133,7 @@ fn start_span_export(config: &Config, runtime: &Handle) -> Result<Option<SpanExp
     let tls = config.webhook_roots.client();
     let tls = tls.map_err(|why| Failure::failed(format!("TLS cannot be set up: {why}")))?;
     let _entered = runtime.enter();
-    let sample_ratio = sample_ratio.as_f64();
-    Ok(Some(SpanExport::start(&ExportOptions { traces, sample_ratio, service_name }, tls)))
+    Ok(Some(SpanExport::start(traces, sample_ratio.as_f64(), service_name, tls)))
 }
 
 /// Connects to the remote store of the configuration, if there is one. Sends nothing yet.

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use protocol::destination::OutboundUrl;
 use rustls::ClientConfig;
-
-use crate::ExportOptions;
 
 /// Export without spans.
 pub struct SpanExport;
 
 impl SpanExport {
-    pub fn start(_: &ExportOptions<'_>, _: Arc<ClientConfig>) -> Self {
+    pub fn start(_: &OutboundUrl, _: f64, _: &str, _: Arc<ClientConfig>) -> Self {
         Self
     }
 

@@ -27,7 +27,6 @@ use rustls::ClientConfig;
 use tokio::runtime::Handle;
 use usage::task::blocking;
 
-use crate::ExportOptions;
 use crate::tracer::OtlpTracer;
 
 /// Maximum queued spans; more are dropped.
@@ -52,11 +51,17 @@ struct OtlpTransport {
 }
 
 impl SpanExport {
-    /// Starts collecting and exporting spans. Called within the runtime that exports them, before requests are served.
-    pub fn start(options: &ExportOptions<'_>, tls: Arc<ClientConfig>) -> Self {
+    /// Starts sending spans to a collector at this URL: those of a ratio of the traces, from 0 to 1. Called within the
+    /// runtime that sends them, before requests are served.
+    pub fn start(
+        traces: &OutboundUrl,
+        sample_ratio: f64,
+        service_name: &str,
+        tls: Arc<ClientConfig>,
+    ) -> Self {
         let exporter = OtlpTransport {
-            outbound: OutboundClient::new(std::slice::from_ref(options.traces.origin()), tls),
-            at: options.traces.clone(),
+            outbound: OutboundClient::new(std::slice::from_ref(traces.origin()), tls),
+            at: traces.clone(),
             runtime: Handle::current(),
             resource: ResourceAttributesWithSchema::default(),
             lost: AtomicU64::new(0),
@@ -67,8 +72,8 @@ impl SpanExport {
             .with_scheduled_delay(BATCH_DELAY)
             .build();
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
-        let by_ratio = Sampler::TraceIdRatioBased(options.sample_ratio);
-        let resource = Resource::builder_empty().with_service_name(options.service_name.to_owned());
+        let by_ratio = Sampler::TraceIdRatioBased(sample_ratio);
+        let resource = Resource::builder_empty().with_service_name(service_name.to_owned());
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let provider = SdkTracerProvider::builder()
             .with_span_processor(processor)
