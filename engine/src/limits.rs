@@ -52,6 +52,8 @@ pub const QUEUE_BATCHES_MAX: usize = 4_096;
 /// Maximum size of one log write call in bytes. Larger calls cost several times the CPU time (engine/DECISIONS.md,
 /// decision 12).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;
+/// Maximum buffer of a group that is reused for the next one.
+pub const GROUP_BUFFER_BYTES_MAX: usize = 1_024 * KIB;
 /// Maximum size of a commit group in bytes that zeros are written after. Larger groups would write many zeros to save
 /// one wait for the journal of the file system.
 pub const ZEROS_GROUP_BYTES_MAX: u64 = 16 * KIB as u64;

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memrchr;
+
 use crate::limits;
 
 /// Bucket name: 3 to 63 characters of `a-z 0-9 - . _`, starting with a letter or digit.
@@ -127,13 +129,18 @@ impl ObjectKey {
 
     /// Returns the folder that contains the object; for a folder marker, the folder that it marks.
     pub fn folder(&self) -> FolderKey {
-        let end = self.0.rfind('/').map_or(0, |slash| slash + 1);
-        FolderKey(self.0.get(..end).unwrap_or("").into())
+        FolderKey(self.split_folder().0.into())
     }
 
     /// Returns the last path segment; empty for a folder marker.
     pub fn file_name(&self) -> &str {
-        self.0.rsplit('/').next().unwrap_or("")
+        self.split_folder().1
+    }
+
+    /// Splits the key after its last `/`.
+    fn split_folder(&self) -> (&str, &str) {
+        let end = memrchr(b'/', self.0.as_bytes()).map_or(0, |slash| slash + 1);
+        self.0.split_at(end)
     }
 }
 
@@ -193,7 +200,7 @@ impl FactName {
         if name.len() > limits::FACT_NAME_BYTES_MAX {
             return Err(NameError::TooLong(limits::FACT_NAME_BYTES_MAX));
         }
-        if name.chars().any(char::is_control) {
+        if has_control(name) {
             return Err(NameError::Control);
         }
         Ok(Self(name.into()))
@@ -212,21 +219,27 @@ fn check_path(path: &str) -> Result<(), NameError> {
     if path.len() > limits::KEY_BYTES_MAX {
         return Err(NameError::TooLong(limits::KEY_BYTES_MAX));
     }
-    if path.chars().any(char::is_control) {
+    if has_control(path) {
         return Err(NameError::Control);
     }
-    if path.contains('\\') {
+    let path = path.as_bytes();
+    if path.contains(&b'\\') {
         return Err(NameError::Backslash);
     }
-    let components = path.strip_suffix('/').unwrap_or(path);
-    for component in components.split('/') {
+    for component in path.strip_suffix(b"/").unwrap_or(path).split(|byte| *byte == b'/') {
         match component {
-            "" => return Err(NameError::EmptySegment),
-            "." | ".." => return Err(NameError::DotSegment),
+            b"" => return Err(NameError::EmptySegment),
+            b"." | b".." => return Err(NameError::DotSegment),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Returns whether a text contains a control character. Most texts have none of the bytes that encode one.
+fn has_control(text: &str) -> bool {
+    let may_be = |byte| matches!(byte, ..0x20 | 0x7f | 0xc2);
+    text.bytes().any(may_be) && text.chars().any(char::is_control)
 }
 
 macro_rules! text {
@@ -293,7 +306,7 @@ mod tests {
     #[test]
     fn object_key_rules_are_enforced() {
         for good in
-            ["a", "a/b.png", "ä/日本 語.webp", "dir/", "a/.hidden", "...", &"k".repeat(1024)]
+            ["a", "a/b.png", "ä/日本 語.webp", "«µ»", "dir/", "a/.hidden", "...", &"k".repeat(1024)]
         {
             assert!(ObjectKey::parse(good).is_ok(), "{good}");
         }
@@ -308,6 +321,7 @@ mod tests {
             ("a\\b", NameError::Backslash),
             ("a\0b", NameError::Control),
             ("a\u{85}b", NameError::Control),
+            ("a\u{7f}", NameError::Control),
             (&*"k".repeat(1025), NameError::TooLong(1024)),
         ] {
             assert_eq!(ObjectKey::parse(bad), Err(why), "{bad:?}");

@@ -90,8 +90,8 @@ pub(super) fn add(
     let mut named_now = named.clone();
     let mut records = Vec::with_capacity(batch.operations.len());
     let mut staged_bodies = Vec::new();
-    // Names put or deleted by the previous operations of the batch.
-    let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
+    // Whether objects have these names after the preconditions and the previous operations of the batch.
+    let mut present: BTreeMap<&ObjectName, bool> = absent_names(&batch.preconditions).collect();
     // Indexes of the records that delete derived objects.
     let mut uncounted = BTreeSet::new();
     for operation in &batch.operations {
@@ -113,7 +113,10 @@ pub(super) fn add(
                         (RecordContent::Big { bytes: staged.bytes(), segment }, Vec::new())
                     }
                 };
-                let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
+                let old = match present.get(name) {
+                    Some(false) => None,
+                    _ => view.entry(name)?,
+                };
                 let known_ms = old.map_or(now_ms, |old| old.meta.created_ms);
                 let created_ms = options.created_ms.map_or(known_ms, |created| created.min(now_ms));
                 let meta = ObjectMeta {
@@ -249,6 +252,14 @@ pub(super) fn add(
         decided.unnamed.extend(replaced.big);
     }
     Ok(Ok(decided))
+}
+
+/// Returns the names that no object has if the preconditions hold.
+fn absent_names(preconditions: &[Precondition]) -> impl Iterator<Item = (&ObjectName, bool)> {
+    preconditions.iter().filter_map(|precondition| match precondition {
+        Precondition::KeyAbsent(name) => Some((name, false)),
+        _ => None,
+    })
 }
 
 /// Returns whether an object is derived and has these attributes.

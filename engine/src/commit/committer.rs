@@ -8,6 +8,7 @@
 //! Non-goals: threads, timers.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ struct Log {
     /// Log bytes written since the last freeze, and the time of the first of them.
     unfrozen_bytes: u64,
     unfrozen_since_ms: Option<u64>,
+    /// Buffer for the next group.
+    spare: Vec<u8>,
 }
 
 /// Outcome of a committer step.
@@ -86,6 +89,7 @@ impl Committer {
             watermark_lsn: position.lsn,
             unfrozen_bytes: 0,
             unfrozen_since_ms: None,
+            spare: Vec::new(),
         };
         Self { context: desk, log, deferred: DeferredCallbacks::default() }
     }
@@ -299,14 +303,15 @@ impl Committer {
         let active = self.log.active.as_ref().ok_or(Error::NoSpace)?;
         let place = active.next_place();
         let position = &self.log.position;
-        Ok(GroupBuilder::new(
+        let builder = GroupBuilder::new(
             place.context(),
             place.offset,
             position.next_group,
             position.lsn + 1,
             position.lsn,
             position.previous_group,
-        ))
+        );
+        Ok(builder.reusing(mem::take(&mut self.log.spare)))
     }
 
     fn roll(&mut self, bytes_min: u64) -> Result<()> {
@@ -345,6 +350,8 @@ impl Committer {
         self.log.watermark_lsn = durable_lsn;
         self.log.unfrozen_bytes += group.bytes;
         self.context.health.space().count_written(group.bytes);
+        let is_small = |buffer: &Vec<u8>| buffer.capacity() <= limits::GROUP_BUFFER_BYTES_MAX;
+        self.log.spare = Some(group.into_buffer()).filter(is_small).unwrap_or_default();
         self.publish(view);
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! Non-goals: the content of batches.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(crate) struct Queue {
 struct State {
     waiting: VecDeque<PendingBatch>,
     closed: bool,
+    /// Whether the committer waits: waking it is a system call, also when it does not.
+    is_awaited: bool,
 }
 
 /// Result of [`Queue::take`].
@@ -47,30 +50,32 @@ pub(crate) enum Dequeued {
 impl Queue {
     /// Queues a batch, or calls the callback with an error if it cannot be queued.
     pub(crate) fn push(&self, batch: Batch, answer: CommitCallback) {
-        let refused = {
-            let mut state = self.lock();
-            if state.closed {
-                Some((Error::Closed, answer))
-            } else if state.waiting.len() >= limits::QUEUE_BATCHES_MAX {
-                Some((Error::Busy, answer))
-            } else {
+        let mut state = self.lock();
+        let refusal = match state.waiting.len() {
+            _ if state.closed => Error::Closed,
+            limits::QUEUE_BATCHES_MAX.. => Error::Busy,
+            _ => {
                 state.waiting.push_back(PendingBatch { batch, callback: answer });
-                None
+                let is_awaited = mem::take(&mut state.is_awaited);
+                drop(state);
+                if is_awaited {
+                    self.arrived.notify_one();
+                }
+                return;
             }
         };
-        match refused {
-            Some((error, answer)) => answer(Err(error)),
-            None => self.arrived.notify_one(),
-        }
+        drop(state);
+        answer(Err(refusal));
     }
 
     /// Waits until the queue is nonempty or closed, at most `patience`.
     pub(crate) fn wait(&self, patience: Duration) {
-        let state = self.lock();
-        let _state = self
-            .arrived
-            .wait_timeout_while(state, patience, |state| state.waiting.is_empty() && !state.closed)
-            .unwrap_or_else(PoisonError::into_inner);
+        let waits = |state: &mut State| {
+            state.is_awaited = state.waiting.is_empty() && !state.closed;
+            state.is_awaited
+        };
+        let waited = self.arrived.wait_timeout_while(self.lock(), patience, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_awaited = false;
     }
 
     /// Takes the batches of one group without waiting: at least one batch, at most [`limits::GROUP_RECORDS_MAX`]

@@ -18,6 +18,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use memchr::memchr;
+
 use super::malformed::Malformed;
 use crate::name::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
 
@@ -37,12 +39,12 @@ const _: () = assert!(KEY_AFTER == KEY_END + 1);
 
 /// Encodes the index key of an object.
 pub fn encode(name: &ObjectName) -> Vec<u8> {
-    let mut key = folder_prefix(&name.bucket, &name.key.folder());
-    if name.key.is_folder_marker() {
+    let (mut key, file) = encode_folders(&name.bucket, name.key.as_str());
+    if file.is_empty() {
         key.push(KEY_MARKER);
     } else {
         key.push(KEY_FILE);
-        key.extend_from_slice(name.key.file_name().as_bytes());
+        key.extend_from_slice(file);
     }
     key
 }
@@ -93,18 +95,24 @@ pub fn folder_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
 
 /// Returns the common prefix of all keys below a folder, including its marker.
 pub fn folder_prefix(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
-    let (bucket, folder) = (bucket.as_str(), folder.as_str());
-    // Each path segment adds two bytes and drops its slash. Room for a file name saves the caller a
-    // reallocation.
-    let mut key = Vec::with_capacity(bucket.len() + 2 * folder.len() + 64);
-    key.extend_from_slice(bucket.as_bytes());
+    encode_folders(bucket, folder.as_str()).0
+}
+
+/// Encodes a bucket and the folders of a path. Also returns the rest of the path: the name of a file, or nothing.
+fn encode_folders<'p>(bucket: &BucketName, path: &'p str) -> (Vec<u8>, &'p [u8]) {
+    let (bucket, mut rest) = (bucket.as_str().as_bytes(), path.as_bytes());
+    // Room for the tag and the name of the file: each folder segment is one byte longer than in the path.
+    let mut key = Vec::with_capacity(bucket.len() + 2 + 2 * path.len());
+    key.extend_from_slice(bucket);
     key.push(KEY_END);
-    for component in folder.split_terminator('/') {
+    while let Some(end) = memchr(b'/', rest) {
+        let (segment, after) = rest.split_at(end);
         key.push(KEY_FOLDER);
-        key.extend_from_slice(component.as_bytes());
+        key.extend_from_slice(segment);
         key.push(KEY_END);
+        rest = after.get(1..).unwrap_or_default();
     }
-    key
+    (key, rest)
 }
 
 /// Returns the first possible key after everything below a folder.

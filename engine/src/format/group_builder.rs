@@ -107,6 +107,13 @@ impl GroupBuilder {
         }
     }
 
+    /// Collects the bytes that are not referenced in the buffer of an earlier group. Call before the first frame.
+    pub fn reusing(self, mut buffer: Vec<u8>) -> Self {
+        buffer.clear();
+        buffer.resize(GROUP_HEADER_BYTES, 0);
+        Self { pieces: vec![Piece::Collected(buffer)], ..self }
+    }
+
     /// Returns the length of a frame with these records.
     pub fn frame_bytes(records: &[(RecordOp, Vec<Bytes>)]) -> u64 {
         let of_record =
@@ -137,7 +144,7 @@ impl GroupBuilder {
             return Vec::new();
         }
         for (what, body) in records {
-            assert_eq!(what.check(), Ok(()), "a record keeps its bounds");
+            assert_eq!(what.check(), Ok(()), "a record violates no bound");
             let given = body.iter().map(|piece| piece.len() as u64).sum::<u64>();
             assert_eq!(given, what.body_bytes(), "a body is as long as its record says");
         }
@@ -189,9 +196,9 @@ impl GroupBuilder {
         debug_assert_eq!(header.check(), Ok(()));
         let place = self.context.at(self.offset);
         if let Some(Piece::Collected(first)) = self.pieces.first_mut()
-            && let Some(kept) = first.first_chunk_mut()
+            && let Some(reserved) = first.first_chunk_mut()
         {
-            *kept = header.encode(place);
+            *reserved = header.encode(place);
         }
         BuiltGroup {
             pieces: self.pieces.into_iter().map(Piece::into_bytes).collect(),
@@ -241,6 +248,13 @@ impl GroupBuilder {
 
     fn here(&self) -> DiskAddress {
         self.context.at(self.offset).plus(self.bytes)
+    }
+}
+
+impl BuiltGroup {
+    /// Returns the buffer of the first piece, for a later group.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.pieces.into_iter().next().map(Vec::from).unwrap_or_default()
     }
 }
 

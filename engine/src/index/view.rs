@@ -197,9 +197,9 @@ impl View {
         entry: Entry,
     ) -> Result<(ReplacedEntry, Arc<Entry>)> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
-        // A copy made while the original remains: both refer to the same content.
-        let is_copy = self.entry_at(&key)?.is_some_and(|old| old.lsn == entry.lsn);
         let mut replaced = self.replace(&key, Some(&entry))?;
+        // A copy made while the original remains: both refer to the same content.
+        let is_copy = replaced.entry.as_ref().is_some_and(|old| old.lsn == entry.lsn);
         replaced.big = replaced.big.filter(|_| !is_copy);
         // A lost object is damaged and cannot be restored.
         if !matches!(entry.content, EntryContent::Lost { .. }) {

@@ -147,7 +147,7 @@ impl GroupCursor {
         self
     }
 
-    /// Skips bodies, which are zeros in the returned groups.
+    /// Skips bodies, whose bytes in the returned groups are meaningless.
     pub(crate) fn heads_only(mut self) -> Self {
         self.with_bodies = false;
         self
@@ -209,7 +209,8 @@ impl GroupCursor {
         let bytes = if self.with_bodies {
             self.read_group(start, header.group_bytes as usize)?
         } else {
-            read_heads(&header, place, |at, piece| self.read(start + at as u64, piece))?
+            let spare = std::mem::take(&mut self.spare);
+            read_heads(&header, place, spare, |at, piece| self.read(start + at as u64, piece))?
         };
         let class = self.class;
         let group = ReadGroup { bytes, place, class, start, header, header_checksum, end };
@@ -273,8 +274,8 @@ impl GroupCursor {
     ) -> Result<bool> {
         let mut from = self.offset;
         while let Some((offset, header)) = self.find_header(from, stopped)? {
-            let goes_on = header.number > self.next_group && header.first_lsn == lsn;
-            if header.durable_lsn >= lsn || goes_on {
+            let is_next = header.number > self.next_group && header.first_lsn == lsn;
+            if header.durable_lsn >= lsn || is_next {
                 return Ok(true);
             }
             from = offset + 1;
@@ -388,13 +389,13 @@ impl Ahead {
             None => self.bytes.clear(),
         }
         self.offset = offset;
-        let kept = self.bytes.len();
+        let held = self.bytes.len();
         let length = end.saturating_sub(offset).min(AHEAD_BYTES as u64) as usize;
-        self.bytes.resize(length.max(kept), 0);
-        if let Some(rest) = self.bytes.get_mut(kept..)
-            && file.read_at(offset + kept as u64, rest).is_err()
+        self.bytes.resize(length.max(held), 0);
+        if let Some(rest) = self.bytes.get_mut(held..)
+            && file.read_at(offset + held as u64, rest).is_err()
         {
-            self.bytes.truncate(kept);
+            self.bytes.truncate(held);
         }
         let next = offset + length as u64;
         file.prefetch(next..end.min(next + READAHEAD_BYTES));

@@ -1,7 +1,7 @@
 //! Reads the record heads of a group without the bodies, as input for a footer.
 //!
-//! Guarantees: bytes that are read have their offset in the group, and unread bytes are zeros; decoding the group
-//! therefore verifies everything except the bodies. Undecodable bytes are ignored.
+//! Guarantees: bytes that are read have their offset in the group; decoding the group verifies everything except the
+//! bodies, which are skipped. Undecodable bytes are ignored.
 //! Non-goals: the meaning of a group that does not decode.
 
 use crate::error::Result;
@@ -15,17 +15,17 @@ const READ_BYTES: usize = 8 * 1_024;
 
 const _: () = assert!(READ_BYTES >= FRAME_HEADER_BYTES + HEAD_BYTES_MAX);
 
-/// Reads the heads of the group with this header, at `place`, into a zeroed buffer of its length. `read` fills a
-/// buffer from an offset in the group.
-///
-/// After an undecodable head the rest remains zeros.
+/// Reads the heads of the group with this header, at `place`, into a buffer of its length. `spare` is the buffer of
+/// another group; bytes that are not read remain as they were in it, or zeros: bodies, and everything after an
+/// undecodable head. `read` fills a buffer from an offset in the group.
 pub(super) fn read_heads(
     header: &GroupHeader,
     place: DiskAddress,
+    spare: Vec<u8>,
     read: impl FnMut(usize, &mut [u8]) -> Result<()>,
 ) -> Result<Vec<u8>> {
-    let bytes = vec![0; header.group_bytes as usize];
-    let mut group = Unread { bytes, read_to: 0, read };
+    let mut group = Unread { bytes: spare, read_to: 0, read };
+    group.bytes.resize(header.group_bytes as usize, 0);
     group.have(0, GROUP_HEADER_BYTES)?;
     let mut at = GROUP_HEADER_BYTES;
     for _ in 0..header.frame_count {
@@ -109,7 +109,8 @@ mod tests {
     fn heads_of(group: &[u8]) -> (Vec<u8>, usize) {
         let (header, _) = GroupHeader::decode(group, place()).unwrap();
         let mut bytes_read = 0;
-        let heads = read_heads(&header, place(), |at, piece| {
+        let spare = vec![0xff; group.len() / 2];
+        let heads = read_heads(&header, place(), spare, |at, piece| {
             piece.copy_from_slice(&group[at..at + piece.len()]);
             bytes_read += piece.len();
             Ok(())
@@ -164,7 +165,7 @@ mod tests {
         let (header, _) = GroupHeader::decode(&group, place()).unwrap();
         let fails_after = |reads: usize| {
             let mut left = reads;
-            read_heads(&header, place(), |at, piece| {
+            read_heads(&header, place(), Vec::new(), |at, piece| {
                 left = left.checked_sub(1).ok_or(crate::error::Error::Closed)?;
                 piece.copy_from_slice(&group[at..at + piece.len()]);
                 Ok(())

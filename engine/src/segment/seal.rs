@@ -24,21 +24,21 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
     let mut previous_group = header.previous_group;
     let mut walk = GroupCursor::new(file.clone(), path.clone(), header, end)?.heads_only();
     loop {
-        match walk.step()? {
+        let group = match walk.peek()? {
             GroupStep::End => break,
             GroupStep::Broken(reason) => return Err(Error::corrupt(path, walk.offset(), reason)),
-            GroupStep::Group(group) => {
-                let view = group
-                    .view()
-                    .map_err(|reason| Error::corrupt(path.clone(), group.start, reason))?;
-                for scanned in view.records() {
-                    footer.push(scanned.address.offset, scanned.head);
-                }
-                last_lsn = view.last_lsn();
-                next_group = group.header.number + 1;
-                previous_group = group.header_checksum;
-            }
+            GroupStep::Group(group) => group,
+        };
+        let view =
+            group.view().map_err(|reason| Error::corrupt(path.clone(), group.start, reason))?;
+        for scanned in view.records() {
+            footer.push(scanned.address.offset, scanned.head);
         }
+        last_lsn = view.last_lsn();
+        next_group = group.header.number + 1;
+        previous_group = group.header_checksum;
+        walk.advance(&group, last_lsn);
+        walk.recycle_buffer(GroupStep::Group(group));
         if footer.buffered_bytes() >= limits::WRITE_BYTES_MAX {
             let piece = footer.take();
             file.write_at(written, &[&piece]).map_err(io)?;
