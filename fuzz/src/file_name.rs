@@ -31,7 +31,7 @@ pub fn run(input: &[u8]) {
 
 fn cleaned(text: &str) {
     let Some(name) = sanitize(text) else { return };
-    assert_eq!(sanitize(&name).as_deref(), Some(&*name), "cleaned again, it is another");
+    assert_eq!(sanitize(&name).as_deref(), Some(&*name), "sanitizing is idempotent");
     assert!(name.len() <= FILE_NAME_BYTES_MAX);
     assert_eq!(key_of(&name).file_name(), name);
     if let (stem, Some(extension)) = split_extension(&name) {
@@ -40,16 +40,18 @@ fn cleaned(text: &str) {
 }
 
 fn final_name(text: &str, content_extension: Option<&str>) {
-    let uuid = UUID.parse().expect("this is a UUID");
-    let kept = file_name(Naming::ClientName, Some(text), || content_extension, uuid);
-    let random = file_name(Naming::Random, Some(text), || content_extension, uuid);
+    let name_by = |naming| {
+        let uuid = || UUID.parse().expect("a valid UUID");
+        file_name(naming, Some(text), || content_extension, uuid)
+    };
+    let (named, random) = (name_by(Naming::ClientName), name_by(Naming::Random));
     assert!(is_random(&random) && random.starts_with(UUID), "{random}");
-    for name in [&kept, &random] {
+    for name in [&named, &random] {
         assert_eq!(key_of(name).file_name(), name);
     }
     let extension = sanitize(text).and_then(|name| split_extension(&name).1.map(str::to_owned));
     if let Some(extension) = extension {
-        assert_eq!(split_extension(&kept).1, Some(&*extension));
+        assert_eq!(split_extension(&named).1, Some(&*extension));
         assert_eq!(split_extension(&random).1, Some(&*extension.to_ascii_lowercase()));
     }
 }

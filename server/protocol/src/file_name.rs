@@ -44,13 +44,13 @@ pub struct NameProposal {
 /// Returns the name of a file in its folder.
 ///
 /// `content_extension` returns the extension of the media type, without a dot; it is called only if the client's name
-/// has none, because it examines the content. `uuid` is used if the name is to be random, or the client's name is
+/// has none, because it examines the content. `uuid` is called if the name is to be random, or the client's name is
 /// unusable.
 pub fn file_name<'a>(
     naming: Naming,
     client_name: Option<&str>,
     content_extension: impl FnOnce() -> Option<&'a str>,
-    uuid: Uuid,
+    uuid: impl FnOnce() -> Uuid,
 ) -> String {
     let cleaned = client_name.and_then(sanitize);
     let extension = cleaned.as_deref().and_then(|name| split_extension(name).1);
@@ -63,9 +63,10 @@ pub fn file_name<'a>(
         },
         _ => {
             let known = extension.map(str::to_ascii_lowercase);
+            let stem = uuid().hyphenated();
             match known.or_else(|| content_extension().map(str::to_owned)) {
-                Some(extension) => format!("{}.{extension}", uuid.hyphenated()),
-                None => uuid.hyphenated().to_string(),
+                Some(extension) => format!("{stem}.{extension}"),
+                None => stem.to_string(),
             }
         }
     }
@@ -263,7 +264,7 @@ mod tests {
         ];
         for (naming, client, content, want) in cases {
             let want = want.replace("{uuid}", UUID_TEXT);
-            assert_eq!(file_name(*naming, *client, || *content, UUID), want, "{client:?}");
+            assert_eq!(file_name(*naming, *client, || *content, || UUID), want, "{client:?}");
         }
     }
 

@@ -3,6 +3,8 @@
 //! Pure. Clients encode file names in four ways (raw UTF-8, Latin-1, `%22` and similar, RFC 8187), so the header is
 //! parsed here and not by the form parser. Guarantees: any bytes yield a head. Non-goals: sanitizing names.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode_str;
 
 use crate::content_type::essence;
@@ -23,12 +25,22 @@ impl PartHead {
     /// Parses the values of `Content-Disposition` and `Content-Type`.
     pub fn read(disposition: Option<&[u8]>, content_type: Option<&[u8]>) -> Self {
         let disposition = disposition.map(text_of).unwrap_or_default();
-        let plain = parameter(&disposition, "filename").map(|name| unescape(&name));
-        let extended = parameter(&disposition, "filename*").and_then(|name| decode_extended(&name));
+        let [mut field_name, mut plain, mut extended] = [None, None, None];
+        for (name, value) in parameters(&disposition) {
+            let first = match &*name.to_ascii_lowercase() {
+                "name" => &mut field_name,
+                "filename" => &mut plain,
+                "filename*" => &mut extended,
+                _ => continue,
+            };
+            first.get_or_insert(value);
+        }
+        let extended = extended.and_then(|name| decode_extended(&unquote(name)));
         let declared_type = content_type.map(|value| text_of(value).trim().to_owned());
+        let unescaped = |name: &str| unescape(&unquote(name));
         Self {
-            field_name: parameter(&disposition, "name").map(|name| unescape(&name)),
-            file_name: extended.or(plain),
+            field_name: field_name.map(unescaped),
+            file_name: extended.or(plain.map(unescaped)),
             declared_type: declared_type.filter(|value| !value.is_empty()),
         }
     }
@@ -48,10 +60,12 @@ impl PartHead {
 
 /// Returns the boundary of a request's `Content-Type`, if it is valid.
 pub(super) fn parse_boundary(content_type: &str) -> Option<String> {
-    let boundary = parameter(content_type, "boundary")?;
+    let (_, value) =
+        parameters(content_type).find(|(name, _)| name.eq_ignore_ascii_case("boundary"))?;
+    let boundary = unquote(value);
     let is_possible = (1..=FORM_BOUNDARY_BYTES_MAX).contains(&boundary.len())
         && boundary.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-    is_possible.then_some(boundary)
+    is_possible.then(|| boundary.into_owned())
 }
 
 /// Decodes UTF-8 if valid, else Latin-1.
@@ -62,46 +76,38 @@ fn text_of(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns the value of a parameter, without its quotes. Only `\"` is an escape: old browsers send paths with
-/// backslashes.
-fn parameter(header: &str, wanted: &str) -> Option<String> {
-    let mut rest = header.split_once(';')?.1;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', ';']);
-        let (name, after) = rest.split_once('=')?;
+/// Returns names and values of the parameters of a header, values with their quotes.
+fn parameters(header: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = header.split_once(';').map_or("", |(_, rest)| rest);
+    std::iter::from_fn(move || {
+        let (name, after) = rest.trim_start_matches([' ', '\t', ';']).split_once('=')?;
         let after = after.trim_start();
         let (value, tail) = match after.strip_prefix('"') {
-            Some(quoted) => split_quoted(quoted),
-            None => {
-                let end = after.find(';').unwrap_or(after.len());
-                let (value, tail) = after.split_at(end);
-                (value.trim_end().to_owned(), tail)
-            }
+            Some(quoted) => after.split_at(closing_quote(quoted).map_or(after.len(), |at| at + 2)),
+            None => after.split_at(after.find(';').unwrap_or(after.len())),
         };
-        // A preceding parameter without a value is part of what was parsed as the name.
-        let name = name.rsplit(';').next().unwrap_or(name).trim();
-        if name.eq_ignore_ascii_case(wanted) {
-            return Some(value);
-        }
         rest = tail;
-    }
+        // A preceding parameter without a value is part of what was parsed as the name.
+        Some((name.rsplit(';').next().unwrap_or(name).trim(), value))
+    })
 }
 
-/// Splits the text at the closing quote.
-fn split_quoted(quoted: &str) -> (String, &str) {
-    let mut value = String::with_capacity(quoted.len());
-    let mut chars = quoted.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return (value, quoted.get(at + 1..).unwrap_or("")),
-            '\\' if chars.peek().is_some_and(|(_, next)| *next == '"') => {
-                value.push('"');
-                chars.next();
-            }
-            other => value.push(other),
+/// Returns the position of the quote that ends a quoted value. Only `\"` is an escape: old browsers send paths with
+/// backslashes.
+fn closing_quote(quoted: &str) -> Option<usize> {
+    let is_escaped = |at: usize| quoted.as_bytes().get(at.wrapping_sub(1)) == Some(&b'\\');
+    quoted.match_indices('"').map(|(at, _)| at).find(|at| !is_escaped(*at))
+}
+
+/// Returns a value without its quotes and escapes.
+fn unquote(value: &str) -> Cow<'_, str> {
+    match value.strip_prefix('"') {
+        Some(quoted) => {
+            let text = closing_quote(quoted).and_then(|end| quoted.get(..end)).unwrap_or(quoted);
+            if text.contains('\\') { text.replace("\\\"", "\"").into() } else { text.into() }
         }
+        None => value.trim_end().into(),
     }
-    (value, "")
 }
 
 /// Undoes only the escapes that browsers use in names: `100%25.png` is a literal name.
@@ -157,7 +163,9 @@ mod tests {
             (b"form-data; name=\"filename=x\"", None),
             (b"form-data; name=\"a; filename=x\"", None),
             (b"form-data; odd; filename=\"a.png\"", Some("a.png")),
-            (b"form-data; filename=\"open", Some("open")),
+            (b"form-data; filename=\"open ", Some("open ")),
+            (b"form-data; filename=\"C:\\\\\"x", Some("C:\\\"x")),
+            (b"form-data; filename=a ; filename=b", Some("a")),
             (b"form-data", None),
             (b"", None),
             (b"\xff\xfe;=\"", None),

@@ -27,7 +27,7 @@ pub fn resolve_keys(
 ) -> Result<Vec<ObjectKey>, ApiError> {
     let name_of = |file: &StagedFile, path_name: Option<&str>| {
         let own_name = path_name.or(file.client_name.as_deref());
-        file_name(naming, own_name, || file.content_extension(), app.rng.uuid())
+        file_name(naming, own_name, || file.content_extension(), || app.rng.uuid())
     };
     let keys_in = |folder: &FolderKey| {
         files

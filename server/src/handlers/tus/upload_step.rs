@@ -187,7 +187,7 @@ impl UploadSession {
             PathInBucket::Folder(folder) => {
                 let metadata = UploadMetadata::parse(metadata)?;
                 let name = metadata.text(&["filename", "name"]);
-                let name = file_name(Naming::ClientName, name, || None, self.app.rng.uuid());
+                let name = file_name(Naming::ClientName, name, || None, || self.app.rng.uuid());
                 Ok(key_in_folder(folder, &name).ok())
             }
         }
