@@ -37,7 +37,38 @@ impl<T: Clone + Eq + Hash> NameClaims<T> {
     }
 }
 
+/// Proposed keys in the order of the files, and the claims on those that are to be free.
+pub type ClaimedKeys = (Vec<NameProposal>, Vec<Claim<ObjectName>>);
+
 impl NameClaims<ObjectName> {
+    /// Claims the wanted keys unchanged, by one index lookup each, or none with overwrite. `None` if one of them is
+    /// taken or claimed, or occurs twice: [`NameClaims::claim_keys`] then finds others.
+    pub fn claim_wanted(
+        &self,
+        store: &Store,
+        bucket: &BucketName,
+        rule: ConflictRule,
+        wanted: &[ObjectKey],
+    ) -> Result<Option<ClaimedKeys>, Error> {
+        let mut proposals: Vec<NameProposal> = Vec::with_capacity(wanted.len());
+        let mut claims = Vec::new();
+        for key in wanted {
+            if proposals.iter().any(|other| other.key == *key) {
+                return Ok(None);
+            }
+            if rule == ConflictRule::Rename {
+                let claim = self.claim(ObjectName::new(bucket.clone(), key.clone()));
+                let Some(claim) = claim else { return Ok(None) };
+                if store.get(&claim.name)?.is_some() {
+                    return Ok(None);
+                }
+                claims.push(claim);
+            }
+            proposals.push(NameProposal { key: key.clone(), rule, renamed: false });
+        }
+        Ok(Some((proposals, claims)))
+    }
+
     /// Proposes a key for each wanted key, in their order, and claims the keys that are to be free. Blocks on the
     /// index.
     ///
@@ -50,7 +81,7 @@ impl NameClaims<ObjectName> {
         bucket: &BucketName,
         rule: ConflictRule,
         wanted: &[ObjectKey],
-    ) -> Result<(Vec<NameProposal>, Vec<Claim<ObjectName>>), ApiError> {
+    ) -> Result<ClaimedKeys, ApiError> {
         let mut chosen = BTreeSet::new();
         let mut proposals = Vec::with_capacity(wanted.len());
         let mut claims = Vec::new();
@@ -109,6 +140,7 @@ mod tests {
     use engine::{BucketName, ObjectKey, ObjectName};
 
     use super::*;
+    use crate::tests::World;
 
     #[test]
     fn name_claim_is_exclusive() {
@@ -121,5 +153,32 @@ mod tests {
         drop(claim);
         assert!(!claims.is_claimed(&name));
         assert!(claims.claim(name).is_some());
+    }
+    #[test]
+    fn wanted_keys_are_claimed_only_if_all_are_free_and_distinct() {
+        let (world, claims) = (World::new(), NameClaims::default());
+        world.put("photos", "stored");
+        let bucket = BucketName::parse("photos").unwrap();
+        let claim = |rule, keys: &[&str]| {
+            let keys: Vec<_> = keys.iter().map(|key| ObjectKey::parse(key).unwrap()).collect();
+            let claimed = claims.claim_wanted(&world.store, &bucket, rule, &keys).unwrap();
+            claimed.map(|(proposals, held)| {
+                assert!(proposals.iter().map(|it| &it.key).eq(&keys));
+                assert!(proposals.iter().all(|it| it.rule == rule && !it.renamed));
+                held
+            })
+        };
+        use ConflictRule::{Overwrite, Rename};
+        assert!(claim(Rename, &["stored"]).is_none());
+        assert!(claim(Rename, &["a", "stored"]).is_none());
+        for rule in [Rename, Overwrite] {
+            assert!(claim(rule, &["a", "b", "a"]).is_none());
+        }
+        let held = claim(Rename, &["a", "b"]).unwrap();
+        assert_eq!(held.len(), 2);
+        assert!(claim(Rename, &["b"]).is_none());
+        assert!(claim(Overwrite, &["b", "stored"]).unwrap().is_empty());
+        drop(held);
+        assert!(claim(Rename, &["b"]).is_some());
     }
 }

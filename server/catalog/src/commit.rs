@@ -127,7 +127,7 @@ impl Catalog {
     }
 
     /// Submits a batch with its webhook events. Its changes are passed to the file audit when they are durable.
-    fn submit(
+    pub(super) fn submit(
         &self,
         objects: ObjectBatch<'_>,
         answer: impl FnOnce(engine::Result<CommitInfo>) + Send + 'static,

@@ -272,8 +272,9 @@ impl QuotaLedger {
 }
 
 impl QuotaReservation {
-    /// Ends the reservation of a stored upload; an unfinished upload that it completes is no longer counted.
-    pub fn settle(mut self) {
+    /// Records that the upload is stored: an unfinished upload that it completes is no longer counted. The reservation
+    /// ends when it is dropped.
+    pub(super) fn settle(&mut self) {
         if let Some(id) = self.completes.take() {
             self.catalog.state.staging.remove(id);
         }
@@ -311,7 +312,14 @@ fn shrink<K: Hash + Eq>(amounts: &mut HashMap<K, StoredAmount>, key: &K, less: S
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+    use std::time::Duration;
+
+    use engine::{Batch, ObjectKey, ObjectName, PutOptions};
+
     use super::*;
+    use crate::Plan;
+    use crate::tests::{World, account, new_bucket};
 
     fn judge(used: u64, granted: u64, more: u64) -> &'static str {
         let quota = Quota { bytes_max: Some(100), objects_max: None };
@@ -333,5 +341,33 @@ mod tests {
         assert_eq!(judge(200, 0, 0), "fits");
         assert_eq!(judge(0, u64::MAX, 1), "depends");
         assert_eq!(judge(u64::MAX, 1, u64::MAX), "exceeded");
+    }
+
+    #[tokio::test]
+    async fn dropped_request_is_stored_and_ends_its_reservation() {
+        let world = World::new();
+        let catalog = world.catalog();
+        let owner = account(&catalog, "Ann", Plan::Pro).unwrap();
+        let bucket = catalog.buckets().create(new_bucket(&owner, "photos")).unwrap();
+        let amount = StoredAmount { objects: 1, bytes: 0 };
+        let reservation = catalog.reserve_quota(&bucket, amount, None).await.unwrap();
+        let reserved = || catalog.state.ledger.reserved().buckets.get(&bucket.name).copied();
+        assert_eq!(reserved(), Some(amount));
+
+        let name = ObjectName::new(bucket.name.clone(), ObjectKey::parse("a").unwrap());
+        let body = world.store.upload().finish().unwrap();
+        let options = PutOptions { content_type: "text/plain".into(), ..PutOptions::default() };
+        let batch = Batch::new().put(name.clone(), body, options);
+        let request = catalog.commit_reserved(&bucket.name, batch, Vec::new(), reservation);
+        let _ = Box::pin(request).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+
+        let is_done = || world.store.get(&name).unwrap().is_some() && reserved().is_none();
+        for _ in 0..1_000 {
+            if is_done() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("stored: {:?}, reserved: {:?}", world.store.get(&name), reserved());
     }
 }

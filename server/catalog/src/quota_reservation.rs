@@ -5,9 +5,10 @@
 
 use engine::{Batch, BucketName, CommitInfo, Object};
 use protocol::error::ApiError;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-use usage::spans::with_current_span;
-use usage::task::blocking;
+use usage::spans::child_span;
+use usage::task::{blocking, run_to_completion};
 use uuid::Uuid;
 
 use super::commit::ObjectBatch;
@@ -83,19 +84,29 @@ impl Catalog {
         bucket: &BucketName,
         batch: Batch,
         events: Vec<ObjectEvent>,
-        reservation: QuotaReservation,
+        mut reservation: QuotaReservation,
     ) -> engine::Result<CommitInfo> {
-        let (catalog, bucket) = (self.clone(), bucket.clone());
-        // A separate task continues after a client disconnect, so that the batch is stored regardless.
-        let committing = tokio::spawn(with_current_span(async move {
-            let committed = catalog.commit(ObjectBatch::new(&bucket, batch, &events)).await;
-            match &committed {
-                Ok(_) => reservation.settle(),
-                Err(_) => drop(reservation),
+        if self.buckets().version_rules(bucket).is_some() {
+            let (catalog, bucket) = (self.clone(), bucket.clone());
+            return run_to_completion(async move {
+                let committed = catalog.commit(ObjectBatch::new(&bucket, batch, &events)).await;
+                if committed.is_ok() {
+                    reservation.settle();
+                }
+                committed
+            })
+            .await;
+        }
+        let (answer, answered) = oneshot::channel();
+        self.submit(ObjectBatch::new(bucket, batch, &events), move |result| {
+            if result.is_ok() {
+                reservation.settle();
             }
-            committed
-        }));
-        committing.await.unwrap_or(Err(engine::Error::Closed))
+            // The reservation ends in the task that receives it, since the committer serves all uploads.
+            drop(answer.send((result, reservation)));
+        });
+        let committed = child_span("store.commit", answered).await;
+        committed.map_or(Err(engine::Error::Closed), |(result, _)| result)
     }
 }
 

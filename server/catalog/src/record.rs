@@ -32,7 +32,7 @@ struct Envelope<R> {
     record: R,
 }
 
-/// Parsed first: only this part has the same form in every version.
+/// Part that has the same form in every version.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
@@ -45,8 +45,13 @@ pub(super) fn encode<R: Record>(fact: &FactName, record: &R) -> Result<Bytes, Ca
 }
 
 pub(super) fn decode<R: Record>(fact: &FactName, bytes: &[u8]) -> Result<R, CatalogError> {
-    let Version { version } =
-        serde_json::from_slice(bytes).map_err(|error| corrupt_record(fact, &error))?;
+    let parsed: Result<Envelope<R>, _> = serde_json::from_slice(bytes);
+    let version = match &parsed {
+        Ok(envelope) => Ok(envelope.version),
+        // A record of another version may have another form.
+        Err(_) => serde_json::from_slice(bytes).map(|it: Version| it.version),
+    };
+    let version = version.map_err(|error| corrupt_record(fact, &error))?;
     if version != R::VERSION {
         return Err(CatalogError::CorruptRecord {
             fact: fact.clone(),
@@ -56,8 +61,7 @@ pub(super) fn decode<R: Record>(fact: &FactName, bytes: &[u8]) -> Result<R, Cata
             ),
         });
     }
-    let envelope: Envelope<R> =
-        serde_json::from_slice(bytes).map_err(|error| corrupt_record(fact, &error))?;
+    let envelope = parsed.map_err(|error| corrupt_record(fact, &error))?;
     envelope.record.named(split(fact).1).map_err(|why| corrupt_record(fact, &why))
 }
 

@@ -7,7 +7,7 @@ use catalog::QuotaDelta;
 use catalog::claims::Claim;
 use catalog::object_attributes::StoredAttributes;
 use catalog::{Bucket, EventKind, ObjectEvent};
-use engine::{Batch, BucketName, Error, Etag, ObjectKey, ObjectName, Precondition, PutOptions};
+use engine::{Batch, Etag, ObjectKey, ObjectName, Precondition, PutOptions};
 use jobs::object_operations::find_object;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, NameProposal};
@@ -75,7 +75,8 @@ pub(super) async fn resolve(
 
 type ChosenNames = (Vec<NameProposal>, Vec<Claim<ObjectName>>, Vec<ThumbnailKey>);
 
-/// Chooses and claims the names of files and thumbnails, on a blocking thread unless a few index lookups suffice.
+/// Chooses and claims the names of files and thumbnails: inline if a few index lookups suffice, which cost as much as
+/// that of a GET, otherwise on a blocking thread.
 async fn choose_names(
     app: &AppState,
     bucket: &Bucket,
@@ -83,33 +84,22 @@ async fn choose_names(
     files: &[StagedFile],
     wanted: &[ObjectKey],
 ) -> Result<ChosenNames, ApiError> {
+    let has_no_thumbnail = files.iter().all(|file| file.thumbnail.is_none());
+    if has_no_thumbnail
+        && wanted.len() <= INLINE_LOOKUPS_MAX
+        && let Some((proposals, claims)) =
+            app.jobs.claims.claim_wanted(&app.store, &bucket.name, rule, wanted)?
+    {
+        return Ok((proposals, claims, vec![None; files.len()]));
+    }
     let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
     let rendered = files.iter().map(StagedFile::thumbnail_outcome).collect::<Vec<_>>();
-    let is_short = rendered.iter().all(Option::is_none) && names_are_free(&app, &bucket, &wanted)?;
     let choose = move || {
         let (proposals, claims) = app.jobs.claims.claim_keys(&app.store, &bucket, rule, &wanted)?;
         let placed = thumbnails::select_names(&app.store, &bucket, &proposals, &rendered)?;
-        Ok::<_, ApiError>((proposals, claims, placed))
+        Ok((proposals, claims, placed))
     };
-    if is_short { choose() } else { blocking(choose).await }
-}
-
-/// Returns whether only a few keys are wanted and all are free, which costs as much as the index lookup of a GET. Other
-/// cases are handled on a blocking thread.
-fn names_are_free(
-    app: &AppState,
-    bucket: &BucketName,
-    wanted: &[ObjectKey],
-) -> Result<bool, Error> {
-    if wanted.len() > INLINE_LOOKUPS_MAX {
-        return Ok(false);
-    }
-    for key in wanted {
-        if app.store.get(&ObjectName::new(bucket.clone(), key.clone()))?.is_some() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    blocking(choose).await
 }
 
 impl StagedFile {
