@@ -1,7 +1,7 @@
 //! File names from clients: sanitizing yields a valid name, which stays valid through every later change.
 //!
 //! Three properties, for any text as a file name. A sanitized name is a fixed point and a valid key in any folder. A
-//! final name is a valid key too and keeps its extension. A numbered name is a key in the same folder with the same
+//! final name is a valid key too and has its extension. A numbered name is a key in the same folder with the same
 //! extension, and differs for each number.
 
 use engine::{FolderKey, ObjectKey};
@@ -64,7 +64,7 @@ fn check_with_number(key: &ObjectKey, number: u32) {
     assert_eq!(extension, split_extension(key.file_name()).1);
     assert!(stem.ends_with(&format!(" ({number})")), "{other}");
 
-    let is_taken = |asked: &ObjectKey| Ok::<bool, ()>(asked == key);
+    let is_taken = |candidate: &ObjectKey| Ok::<bool, ()>(candidate == key);
     let suffixed = ConflictRule::Rename.proposal(key, is_taken).ok().flatten();
     assert_eq!(suffixed.map(|proposal| proposal.key), with_number(key, 1));
     let over = ConflictRule::Overwrite.proposal(key, is_taken).ok().flatten();

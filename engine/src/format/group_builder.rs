@@ -146,7 +146,7 @@ impl GroupBuilder {
         for (what, body) in records {
             assert_eq!(what.check(), Ok(()), "a record violates no bound");
             let given = body.iter().map(|piece| piece.len() as u64).sum::<u64>();
-            assert_eq!(given, what.body_bytes(), "a body is as long as its record says");
+            assert_eq!(given, what.body_bytes(), "a body has the length that its record states");
         }
         let header = FrameHeader {
             frame_bytes: u32::try_from(Self::frame_bytes(records)).unwrap_or(u32::MAX),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a body is as long as its record says")]
+    #[should_panic(expected = "a body has the length that its record states")]
     fn group_builder_panics_on_body_length_mismatch() {
         let mut wrong = fact("a", b"value");
         wrong.1.clear();

@@ -76,14 +76,14 @@ pub fn file_name<'a>(
 /// at the ends and dots at the end, and truncated. `None` if nothing is left.
 pub fn sanitize(client_name: &str) -> Option<String> {
     let last = client_name.rsplit(['/', '\\']).next().unwrap_or("");
-    let kept: String =
+    let clean: String =
         last.chars().filter(|c| !c.is_control() && !is_bidi_control(*c)).nfc().collect();
-    let kept = without_end(kept.trim_start());
-    if kept.is_empty() {
+    let clean = without_end(clean.trim_start());
+    if clean.is_empty() {
         return None;
     }
     // Truncation may expose spaces or dots at the end.
-    Some(without_end(&shorten(kept, "", FILE_NAME_BYTES_MAX)).to_owned())
+    Some(without_end(&shorten(clean, "", FILE_NAME_BYTES_MAX)).to_owned())
 }
 
 /// Suffix of thumbnail names.
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn client_names_are_cleaned() {
-        for (raw, kept) in [
+        for (raw, clean) in [
             ("a.png", Some("a.png")),
             ("C:\\Users\\me\\a.png", Some("a.png")),
             ("../../etc/passwd", Some("passwd")),
@@ -233,7 +233,7 @@ mod tests {
             ("a%2Fb.png", Some("a%2Fb.png")),
             ("a\u{3000}. .", Some("a")),
         ] {
-            assert_eq!(sanitize(raw).as_deref(), kept, "{raw:?}");
+            assert_eq!(sanitize(raw).as_deref(), clean, "{raw:?}");
         }
     }
 

@@ -22,8 +22,8 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 use usage::task::blocking;
 
-use crate::crew::{Priority, ThreadPool};
 use crate::delivery_activity::DeliveryActivity;
+use crate::thread_pool::{Priority, ThreadPool};
 
 /// Opens the body of an object.
 pub async fn open_body(store: &Store, object: &Object) -> engine::Result<engine::Body> {

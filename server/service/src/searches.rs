@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::crew::{Priority, QueueFull, ThreadPool, cpu_count};
 use crate::limits::{SEARCH_QUEUE_TIMEOUT, SEARCHES_QUEUED_MAX};
+use crate::thread_pool::{Priority, QueueFull, ThreadPool, cpu_count};
 
 /// Search thread pool and its queue.
 pub struct SearchPool {
@@ -27,8 +27,8 @@ impl SearchPool {
     /// The error of starting a thread.
     pub fn start() -> io::Result<Self> {
         let threads = NonZero::new(cpu_count().get() / 2).unwrap_or(NonZero::<usize>::MIN);
-        let crew = ThreadPool::start("trug-search", threads, SEARCHES_QUEUED_MAX, Priority::Idle)?;
-        Ok(Self { pool: crew, permits: Arc::new(Semaphore::new(threads.get())) })
+        let pool = ThreadPool::start("trug-search", threads, SEARCHES_QUEUED_MAX, Priority::Idle)?;
+        Ok(Self { pool, permits: Arc::new(Semaphore::new(threads.get())) })
     }
 
     /// Runs work on one of the threads, when its turn comes. A panic in it resumes in the caller.

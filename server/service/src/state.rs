@@ -22,7 +22,6 @@ use usage::registry::ServerCounters;
 use usage::store_stats_cache::StoreStatsCache;
 
 use crate::config::Config;
-use crate::crew::cpu_count;
 use crate::delivery_activity::DeliveryActivity;
 use crate::header_cache::ResponseHeaderCache;
 use crate::limits::IMAGE_MEMORY_DIVISOR;
@@ -34,6 +33,7 @@ use crate::recent_uploads::RecentUploads;
 use crate::searches::SearchPool;
 use crate::session_cookie::SecretCookie;
 use crate::set_up_link::SetupLink;
+use crate::thread_pool::cpu_count;
 use crate::variants::Variants;
 use crate::zip::{ZipDownloads, ZipMemory};
 

@@ -47,9 +47,9 @@ use self::render_pool::RenderPool;
 pub use self::render_pool::{RenderCost, RenderFailure, RenderPoolStats};
 use self::single_flight::SingleFlight;
 pub use self::thumbnail::render_thumbnail;
-use crate::crew::cpu_count;
 use crate::delivery_activity::DeliveryActivity;
 use crate::limits::{IMAGE_HEADER_CACHE_ENTRIES, IMAGE_QUEUE_TIMEOUT, VARIANTS_SWEEP_INTERVAL};
+use crate::thread_pool::cpu_count;
 
 /// Variants of all files. Cheap to clone.
 #[derive(Clone)]

@@ -21,12 +21,12 @@ use protocol::query::Query;
 use protocol::time_format::iso_time;
 use search::{Hit, HitItem, HitPage, SearchQuery};
 use service::auth::Caller;
-use service::crew::QueueFull;
 use service::limits::{SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT};
 use service::parameters::BucketParameter;
 use service::replies::{SearchFile, SearchHit, SearchPage, SearchReply, Success};
 use service::request_context::Path;
 use service::state::AppState;
+use service::thread_pool::QueueFull;
 
 use crate::limits::{SEARCH_HITS_DEFAULT, SEARCH_TIME_MS_MAX};
 

@@ -15,10 +15,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use usage::spans::child_span;
 
-use crate::crew::{Priority, QueueFull, ThreadPool};
 use crate::delivery_activity::{DELIVERY_IDLE, DeliveryActivity};
 use crate::limits::MIB;
 use crate::limits::{IMAGE_JOBS_QUEUED_MAX, IMAGE_LONG_JOB_MS};
+use crate::thread_pool::{Priority, QueueFull, ThreadPool};
 
 /// Estimated cost of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

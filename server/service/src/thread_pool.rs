@@ -1,7 +1,7 @@
 //! Thread pool for work that keeps processors or disks busy, with a bounded queue.
 //!
 //! The threads run at low priority, so that data in memory is delivered as fast while they work. Guarantees: the queue
-//! length and the waiting time are bounded; a cancelled waiter frees its place; a panic costs no thread. Non-goals: the
+//! length and the waiting time are bounded; a cancelled waiter frees its slot; a panic costs no thread. Non-goals: the
 //! work, and how much of it runs at once.
 
 use std::io;
@@ -58,14 +58,14 @@ impl ThreadPool {
         name: &str,
         threads: NonZero<usize>,
         waiting_max: usize,
-        courtesy: Priority,
+        priority: Priority,
     ) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..threads.get() {
             let queue = queue.clone();
             thread::Builder::new().name(name.to_owned()).spawn(move || {
-                courtesy.show();
+                priority.apply();
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = job else { break };
@@ -86,7 +86,7 @@ impl ThreadPool {
         wait: Duration,
         turn: impl Future<Output = T>,
     ) -> Result<T, QueueFull> {
-        let _place = self.enqueue()?;
+        let _slot = self.enqueue()?;
         timeout(wait, turn).await.map_err(|_| QueueFull)
     }
 
@@ -127,9 +127,9 @@ impl ThreadPool {
     }
 
     fn enqueue(&self) -> Result<QueueSlot<'_>, QueueFull> {
-        let place = QueueSlot(&self.waiting);
+        let slot = QueueSlot(&self.waiting);
         match self.waiting.fetch_add(1, Ordering::Relaxed) < self.waiting_max {
-            true => Ok(place),
+            true => Ok(slot),
             false => Err(QueueFull),
         }
     }
@@ -138,7 +138,7 @@ impl ThreadPool {
 impl Priority {
     /// Applies the priority to the current thread and to threads that it starts. Ignores errors: the work is then done
     /// at normal priority.
-    fn show(self) {
+    fn apply(self) {
         let policy = match self {
             Self::Idle => NormalThreadSchedulePolicy::Idle,
             Self::Nice => NormalThreadSchedulePolicy::Other,
@@ -148,7 +148,7 @@ impl Priority {
     }
 }
 
-/// Place in the queue.
+/// Slot in the queue.
 struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl Drop for QueueSlot<'_> {
@@ -165,19 +165,19 @@ mod tests {
 
     const WAIT: Duration = Duration::from_millis(50);
 
-    fn crew(waiting_max: usize) -> ThreadPool {
-        crew_of(waiting_max, Priority::Idle)
+    fn pool(waiting_max: usize) -> ThreadPool {
+        pool_of(waiting_max, Priority::Idle)
     }
 
-    fn crew_of(waiting_max: usize, courtesy: Priority) -> ThreadPool {
-        ThreadPool::start("crew", NonZero::<usize>::MIN, waiting_max, courtesy).unwrap()
+    fn pool_of(waiting_max: usize, priority: Priority) -> ThreadPool {
+        ThreadPool::start("test-pool", NonZero::<usize>::MIN, waiting_max, priority).unwrap()
     }
 
     #[tokio::test]
     async fn panicking_task_does_not_kill_its_thread() {
-        let crew = crew(1);
-        assert!(crew.run((), || panic!("on purpose")).await.is_err());
-        assert_eq!(crew.run((), || 7).await.unwrap(), 7);
+        let pool = pool(1);
+        assert!(pool.run((), || panic!("on purpose")).await.is_err());
+        assert_eq!(pool.run((), || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
@@ -185,45 +185,58 @@ mod tests {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let own = niceness();
         // The niceness of a `SCHED_IDLE` thread is meaningless.
-        for (courtesy, wanted, least) in [
+        for (priority, wanted, least) in [
             (Priority::Idle, NormalThreadSchedulePolicy::Idle, i32::MIN),
             (Priority::Nice, NormalThreadSchedulePolicy::Other, 19),
         ] {
-            let crew = crew_of(1, courtesy);
-            let policy = crew.run((), thread_schedule_policy).await.unwrap();
+            let pool = pool_of(1, priority);
+            let policy = pool.run((), thread_schedule_policy).await.unwrap();
             assert_eq!(policy, Ok(ThreadSchedulePolicy::Normal(wanted)));
-            assert!(crew.run((), niceness).await.unwrap() >= least, "{courtesy:?}");
+            assert!(pool.run((), niceness).await.unwrap() >= least, "{priority:?}");
         }
-        assert_eq!(niceness(), own, "it is the thread's, not the program's");
+        assert_eq!(niceness(), own, "other threads are not changed");
     }
 
     #[tokio::test]
     async fn abandoned_tasks_are_not_run() {
-        let crew = crew(1);
+        let pool = pool(1);
         let (go, wait) = mpsc::channel::<()>();
-        let first = crew.submit(move || wait.recv());
-        let given_up = crew.submit(|| unreachable!("nobody wants it"));
-        drop(given_up);
+        let first = pool.submit(move || wait.recv());
+        drop(pool.submit(|| unreachable!("its receiver is dropped")));
         go.send(()).unwrap();
         assert!(first.await.unwrap().unwrap().is_ok());
-        assert_eq!(crew.run((), || 7).await.unwrap(), 7);
+        assert_eq!(pool.run((), || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn thread_pool_queue_is_bounded() {
-        let crew = crew(1);
-        let place = crew.enqueue().unwrap();
-        assert_eq!(crew.acquire(WAIT, async {}).await, Err(QueueFull));
-        assert_eq!(crew.waiting(), 1);
-        drop(place);
-        assert_eq!(crew.acquire(WAIT, async { 7 }).await, Ok(7));
-        assert_eq!(crew.waiting(), 0);
+        let pool = pool(1);
+        let slot = pool.enqueue().unwrap();
+        assert_eq!(pool.acquire(WAIT, async {}).await, Err(QueueFull));
+        assert_eq!(pool.waiting(), 1);
+        drop(slot);
+        assert_eq!(pool.acquire(WAIT, async { 7 }).await, Ok(7));
+        assert_eq!(pool.waiting(), 0);
     }
 
     #[tokio::test]
     async fn thread_pool_queue_wait_times_out() {
-        let crew = crew(1);
-        assert_eq!(crew.acquire(WAIT, std::future::pending::<()>()).await, Err(QueueFull));
-        assert_eq!(crew.waiting(), 0);
+        let pool = pool(1);
+        assert_eq!(pool.acquire(WAIT, std::future::pending::<()>()).await, Err(QueueFull));
+        assert_eq!(pool.waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn queued_jobs_are_run_before_the_threads_end() {
+        let pool = pool(1);
+        let (go, wait) = mpsc::channel::<()>();
+        let first = pool.submit(move || wait.recv());
+        let queued = [pool.submit(|| 1), pool.submit(|| 2)];
+        drop(pool);
+        go.send(()).unwrap();
+        assert!(first.await.unwrap().unwrap().is_ok());
+        for (result, expected) in queued.into_iter().zip([1, 2]) {
+            assert_eq!(result.await.unwrap().unwrap(), expected);
+        }
     }
 }
