@@ -408,13 +408,7 @@ fn free_space_is_reported(disk: &dyn Disk) {
 }
 
 fn punched_or_removed_space_is_reusable(disk: &dyn Disk) {
-    // Other processes write to the real disk too: a gibibyte stands out, unless they write as much at once.
-    let failures: Vec<_> = (0..3).map_while(|_| punch_and_remove(disk).err()).collect();
-    assert!(failures.len() < 3, "{failures:?}");
-}
-
-/// Punches one half of a file and removes the other. Fails if its space does not become free.
-fn punch_and_remove(disk: &dyn Disk) -> Result<(), &'static str> {
+    // Other processes write to the real disk too: a gibibyte stands out.
     let bytes = (1 << 30).min(disk.free_bytes().unwrap() / 4);
     let has_grown_since = |before: u64| disk.free_bytes().unwrap() > before + bytes / 4;
     let file = disk.create("file").unwrap();
@@ -423,16 +417,12 @@ fn punch_and_remove(disk: &dyn Disk) -> Result<(), &'static str> {
     let before = disk.free_bytes().unwrap();
     file.punch(0..bytes / 2).unwrap();
     file.sync_data().unwrap();
-    let is_punched = has_grown_since(before);
+    assert!(has_grown_since(before), "half of it was punched");
     let before = disk.free_bytes().unwrap();
     disk.remove("file").unwrap();
     drop(file);
     disk.sync_folder("").unwrap();
-    match (is_punched, has_grown_since(before)) {
-        (true, true) => Ok(()),
-        (false, _) => Err("the punched half is not free"),
-        (true, false) => Err("the removed half is not free"),
-    }
+    assert!(has_grown_since(before), "the rest was removed");
 }
 
 #[test]

@@ -91,7 +91,8 @@ pub(super) fn add(
     let mut records = Vec::with_capacity(batch.operations.len());
     let mut staged_bodies = Vec::new();
     // Whether objects have these names after the preconditions and the previous operations of the batch.
-    let mut present: BTreeMap<&ObjectName, bool> = absent_names(&batch.preconditions).collect();
+    let mut present: BTreeMap<&ObjectName, bool> =
+        absent_names(&batch.preconditions).map(|name| (name, false)).collect();
     // Indexes of the records that delete derived objects.
     let mut uncounted = BTreeSet::new();
     for operation in &batch.operations {
@@ -255,9 +256,9 @@ pub(super) fn add(
 }
 
 /// Returns the names that no object has if the preconditions hold.
-fn absent_names(preconditions: &[Precondition]) -> impl Iterator<Item = (&ObjectName, bool)> {
+fn absent_names(preconditions: &[Precondition]) -> impl Iterator<Item = &ObjectName> {
     preconditions.iter().filter_map(|precondition| match precondition {
-        Precondition::KeyAbsent(name) => Some((name, false)),
+        Precondition::KeyAbsent(name) => Some(name),
         _ => None,
     })
 }

@@ -33,7 +33,7 @@ pub(crate) struct Queue {
 struct State {
     waiting: VecDeque<PendingBatch>,
     closed: bool,
-    /// Whether the committer waits: waking it is a system call, also when it does not.
+    /// Whether the committer waits. A notification is a system call even if nobody waits.
     is_awaited: bool,
 }
 
@@ -51,21 +51,17 @@ impl Queue {
     /// Queues a batch, or calls the callback with an error if it cannot be queued.
     pub(crate) fn push(&self, batch: Batch, answer: CommitCallback) {
         let mut state = self.lock();
-        let refusal = match state.waiting.len() {
-            _ if state.closed => Error::Closed,
-            limits::QUEUE_BATCHES_MAX.. => Error::Busy,
-            _ => {
-                state.waiting.push_back(PendingBatch { batch, callback: answer });
-                let is_awaited = mem::take(&mut state.is_awaited);
-                drop(state);
-                if is_awaited {
-                    self.arrived.notify_one();
-                }
-                return;
-            }
-        };
+        if state.closed || state.waiting.len() >= limits::QUEUE_BATCHES_MAX {
+            let refusal = if state.closed { Error::Closed } else { Error::Busy };
+            drop(state);
+            return answer(Err(refusal));
+        }
+        state.waiting.push_back(PendingBatch { batch, callback: answer });
+        let is_awaited = mem::take(&mut state.is_awaited);
         drop(state);
-        answer(Err(refusal));
+        if is_awaited {
+            self.arrived.notify_one();
+        }
     }
 
     /// Waits until the queue is nonempty or closed, at most `patience`.

@@ -154,6 +154,7 @@ mod tests {
         assert!(!claims.is_claimed(&name));
         assert!(claims.claim(name).is_some());
     }
+
     #[test]
     fn wanted_keys_are_claimed_only_if_all_are_free_and_distinct() {
         let (world, claims) = (World::new(), NameClaims::default());

@@ -176,9 +176,6 @@ impl Parts {
     /// The connection provides buffered data when this task yields.
     async fn skip_epilogue(&mut self) {
         for _ in 0..EPILOGUE_PIECES_MAX {
-            if self.body.is_end_stream() {
-                return;
-            }
             let polled = poll_fn(|cx| Poll::Ready(self.body.as_mut().poll_frame(cx))).await;
             match polled {
                 Poll::Ready(Some(Ok(_))) => {}

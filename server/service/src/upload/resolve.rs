@@ -4,7 +4,7 @@
 //! batch is committed only if the names are still free. Non-goals: the commit.
 
 use catalog::QuotaDelta;
-use catalog::claims::Claim;
+use catalog::claims::{Claim, ClaimedKeys};
 use catalog::object_attributes::StoredAttributes;
 use catalog::{Bucket, EventKind, ObjectEvent};
 use engine::{Batch, Etag, ObjectKey, ObjectName, Precondition, PutOptions};
@@ -46,7 +46,7 @@ pub(super) async fn resolve(
     files: &[StagedFile],
     wanted: &[ObjectKey],
 ) -> Result<ResolvedUpload, ApiError> {
-    let (proposals, claims, placed) =
+    let ((proposals, claims), placed) =
         choose_names(app, bucket, options.rule, files, wanted).await?;
     // In a versioned bucket a replaced object still uses its space.
     let frees_space = app.catalog.quotas().is_limited(bucket) && bucket.versioning.is_none();
@@ -73,8 +73,6 @@ pub(super) async fn resolve(
     Ok(ResolvedUpload { proposals, thumbnails: placed, batch, growth, events, _claims: claims })
 }
 
-type ChosenNames = (Vec<NameProposal>, Vec<Claim<ObjectName>>, Vec<ThumbnailKey>);
-
 /// Chooses and claims the names of files and thumbnails: inline if a few index lookups suffice, which cost as much as
 /// that of a GET, otherwise on a blocking thread.
 async fn choose_names(
@@ -83,21 +81,21 @@ async fn choose_names(
     rule: ConflictRule,
     files: &[StagedFile],
     wanted: &[ObjectKey],
-) -> Result<ChosenNames, ApiError> {
+) -> Result<(ClaimedKeys, Vec<ThumbnailKey>), ApiError> {
     let has_no_thumbnail = files.iter().all(|file| file.thumbnail.is_none());
     if has_no_thumbnail
         && wanted.len() <= INLINE_LOOKUPS_MAX
-        && let Some((proposals, claims)) =
+        && let Some(claimed) =
             app.jobs.claims.claim_wanted(&app.store, &bucket.name, rule, wanted)?
     {
-        return Ok((proposals, claims, vec![None; files.len()]));
+        return Ok((claimed, vec![None; files.len()]));
     }
     let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
     let rendered = files.iter().map(StagedFile::thumbnail_outcome).collect::<Vec<_>>();
     let choose = move || {
-        let (proposals, claims) = app.jobs.claims.claim_keys(&app.store, &bucket, rule, &wanted)?;
-        let placed = thumbnails::select_names(&app.store, &bucket, &proposals, &rendered)?;
-        Ok((proposals, claims, placed))
+        let claimed = app.jobs.claims.claim_keys(&app.store, &bucket, rule, &wanted)?;
+        let placed = thumbnails::select_names(&app.store, &bucket, &claimed.0, &rendered)?;
+        Ok((claimed, placed))
     };
     blocking(choose).await
 }
