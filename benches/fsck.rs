@@ -93,11 +93,8 @@ fn check(folder: &Path) -> u64 {
     let disk = RealDisk::open_existing(folder).expect("the folder");
     let surroundings = Environment::new(Arc::new(disk));
     let watch = &mut |_| ControlFlow::Continue(());
-    let report = fsck::check(
-        &surroundings,
-        CheckOptions { deep: true, derived_bucket: None, workers: CheckOptions::workers_here() },
-        watch,
-    );
+    let report =
+        fsck::check(&surroundings, CheckOptions { deep: true, ..CheckOptions::default() }, watch);
     let report = report.expect("a store that can be checked");
     assert!(report.is_clean(), "{report}");
     report.bytes

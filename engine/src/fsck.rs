@@ -27,6 +27,7 @@ mod pipeline;
 mod repair;
 mod survey;
 mod suspect;
+mod walked_names;
 
 pub use self::check::{CheckOptions, check};
 pub use self::check_report::Report;

@@ -89,21 +89,20 @@ impl World {
     /// Checks the store, which must be closed.
     pub fn fsck(&self, deep: bool) -> Result<fsck::Report> {
         let watch = &mut |_| ControlFlow::Continue(());
-        let options =
-            fsck::CheckOptions { deep, derived_bucket: Some(bucket_named(DERIVED)), workers: 1 };
-        fsck::check(&self.environment(), options, watch)
+        fsck::check(&self.environment(), Self::check_options(deep), watch)
+    }
+
+    /// Returns the options of a check by one worker.
+    pub fn check_options(deep: bool) -> fsck::CheckOptions {
+        let derived_bucket = Some(bucket_named(DERIVED));
+        fsck::CheckOptions { deep, derived_bucket, workers: 1, ..fsck::CheckOptions::default() }
     }
 
     /// Repairs the store, which must be closed; the second value is the printed messages.
     pub fn repair(&self) -> Result<(fsck::RepairReport, Vec<String>)> {
         let mut said = Vec::new();
-        let remade = Some(bucket_named(DERIVED));
-        let options = fsck::RepairOptions {
-            deep: true,
-            derived_bucket: remade,
-            workers: 1,
-            open: self.options.clone(),
-        };
+        let options =
+            fsck::RepairOptions { check: Self::check_options(true), open: self.options.clone() };
         let watch = &mut |_| ControlFlow::Continue(());
         let repaired = fsck::repair(&self.environment(), &options, watch, &mut |what| {
             said.push(what.to_owned());

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use engine::disk::{Disk, RedbFile};
+use engine::disk::Disk;
 use engine::format::{Usage, entry_key};
 use engine::fsck::Severity;
 use engine::history::UndeleteRequest;
@@ -15,6 +15,7 @@ use tests::store::{
 };
 
 use crate::fsck::{finding, fork, repaired};
+use crate::fsck_index::index;
 
 const USAGE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("usage");
 
@@ -34,12 +35,6 @@ fn counted(store: &Store, of: &str) -> (u64, u64, u64, u64) {
 
 fn names(found: &[(FolderKey, Usage)]) -> Vec<&str> {
     found.iter().map(|(folder, _)| folder.as_str()).collect()
-}
-
-/// Opens the index of a closed store.
-fn index(world: &World) -> redb::Database {
-    let file = world.disk.open("index.redb").unwrap();
-    redb::Builder::new().create_with_backend(RedbFile::new(file)).unwrap()
 }
 
 fn rows(world: &World) -> Vec<Vec<u8>> {

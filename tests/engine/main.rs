@@ -10,6 +10,7 @@ mod deleted_versions;
 mod facts;
 mod fsck;
 mod fsck_compacted;
+mod fsck_index;
 mod fsck_remade;
 mod golden;
 mod history;

@@ -53,15 +53,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         bar.show(progress);
         ControlFlow::Continue(())
     };
-    let (deep, workers) = (args.deep, CheckOptions::workers_here());
-    let remade = BucketName::parse(reserved_paths::VARIANTS).ok();
+    let derived_bucket = BucketName::parse(reserved_paths::VARIANTS).ok();
+    let check = CheckOptions { deep: args.deep, derived_bucket, ..CheckOptions::default() };
     let done = match args.repair {
-        false => fsck::check(
-            &surroundings,
-            CheckOptions { deep, derived_bucket: remade, workers },
-            watch,
-        )
-        .map(|report| Done {
+        false => fsck::check(&surroundings, check, watch).map(|report| Done {
             has_lost: !report.is_clean(),
             report,
             before: None,
@@ -72,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
                 retention_window_ms: UNDELETE_WINDOW_MS,
                 ..OpenOptions::new(Create::Never)
             };
-            let options = RepairOptions { deep, derived_bucket: remade, workers, open };
+            let options = RepairOptions { check, open };
             let mut steps = Vec::new();
             let say = &mut |step: &str| steps.push(step.to_owned());
             fsck::repair(&surroundings, &options, watch, say).map(|repaired| Done {

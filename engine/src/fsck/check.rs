@@ -3,7 +3,8 @@
 //! 1. STORE file and segment headers.
 //! 2. The index, opened over a copy-on-write view: its position determines what the log must contain.
 //! 3. The log, segment by segment, and the compacted segments in effect.
-//! 4. Names: the newest record of each against the index, and the content of each object.
+//! 4. Names: the newest record of each against the index, whose entries are verified at the same time, and the
+//!    content of each object. If entries cannot be read, all checks run once more without the index.
 //! 5. Orphans.
 //!
 //! Guarantees: the disk is not changed, because the view cannot change it.
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use super::check_report::Report;
 use super::check_state::{Check, Root};
 use super::finding::{Remedy, Severity};
+use super::walked_names::WalkedNames;
 use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};
 use crate::format::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, STORE_FILE};
@@ -33,6 +35,17 @@ pub struct CheckOptions {
     pub derived_bucket: Option<BucketName>,
     /// Number of segments checked in parallel, at most [`limits::FSCK_WORKERS_MAX`].
     pub workers: usize,
+    /// Approximate number of names in memory at once, of 128 bytes each. The heads of a store with more names are read
+    /// several times.
+    pub names_max: u64,
+}
+
+impl Default for CheckOptions {
+    /// Returns the options of a quick check by all processors, with [`limits::FSCK_NAMES_MAX`] names in memory.
+    fn default() -> Self {
+        let (workers, names_max) = (Self::workers_here(), limits::FSCK_NAMES_MAX);
+        Self { deep: false, derived_bucket: None, workers, names_max }
+    }
 }
 
 impl CheckOptions {
@@ -83,12 +96,20 @@ fn check_disk(
 ) -> Result<Report> {
     let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(disk));
     let view = Environment { disk: Arc::clone(&private), ..surroundings.clone() };
-    let root = Root { disk: private, deep: options.deep, index: None, applied_lsn: 0 };
-    let mut check = root.check(watch);
-    check.derived_bucket = options.derived_bucket;
-    check.workers = options.workers.clamp(1, limits::FSCK_WORKERS_MAX);
-    check.run(&view)?;
-    Ok(check.report)
+    let mut run = |unusable: Option<&Error>| {
+        let names = Arc::new(WalkedNames::new(options.names_max.max(1)));
+        let (disk, deep) = (Arc::clone(&private), options.deep);
+        let mut check = Root { disk, deep, index: None, applied_lsn: 0, names }.check(watch);
+        check.derived_bucket.clone_from(&options.derived_bucket);
+        check.workers = options.workers.clamp(1, limits::FSCK_WORKERS_MAX);
+        let checked = check.run(&view, unusable);
+        (checked.map(|()| check.report), check.index_error)
+    };
+    match run(None) {
+        // The segments were checked on the assumption that the index is intact.
+        (_, Some(error)) => run(Some(&error)).0,
+        (checked, None) => checked,
+    }
 }
 
 /// Acquires the lock of the folder.
@@ -107,11 +128,15 @@ fn require_store(disk: &dyn Disk) -> Result<()> {
 }
 
 impl Check<'_, '_> {
-    fn run(&mut self, view: &Environment) -> Result<()> {
+    /// Runs all checks; without the index if it is known to be unusable.
+    fn run(&mut self, view: &Environment, unusable: Option<&Error>) -> Result<()> {
         let Some(mut ground) = self.survey()? else { return Ok(()) };
         self.progress.total_items = ground.segments.len() as u64;
         self.progress.total_bytes = ground.segments.values().map(|held| held.file_bytes).sum();
-        self.open_index(&ground, view)?;
+        match unusable {
+            None => self.open_index(&ground, view)?,
+            Some(error) => self.report_unusable_index(&ground, error),
+        }
         self.settle_superseded(&mut ground);
         self.check_log(&mut ground)?;
         self.check_compacted(&mut ground)?;

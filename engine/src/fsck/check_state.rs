@@ -9,6 +9,7 @@ use super::check_report::Report;
 use super::finding::{Finding, Remedy, Severity};
 use super::name_state::Gaps;
 use super::suspect::Suspect;
+use super::walked_names::WalkedNames;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{SegmentId, SegmentUsage};
@@ -30,6 +31,12 @@ impl IndexFaults {
         self.count += 1;
         self.first.get_or_insert_with(what);
     }
+
+    /// Adds all faults of another set.
+    pub(super) fn append(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.take().or(other.first);
+    }
 }
 
 /// State of a running check.
@@ -43,8 +50,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) report: Report,
     /// Index, if it is usable.
     pub(super) index: Option<Arc<Index>>,
-    /// Faults of the index so far.
-    pub(super) index_faults: IndexFaults,
+    /// Why its entries cannot be read.
+    pub(super) index_error: Option<Error>,
     /// LSN up to which records are in the index.
     pub(super) applied_lsn: u64,
     /// Unreadable ranges of the log.
@@ -60,6 +67,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) retained: BTreeSet<SegmentId>,
     /// Punched bytes of each segment, by the LSN of the record.
     pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
+    /// Names of the records of the checked segments.
+    pub(super) names: Arc<WalkedNames>,
 }
 
 /// Shared state for checks of single segments.
@@ -68,6 +77,7 @@ pub(super) struct Root {
     pub(super) deep: bool,
     pub(super) index: Option<Arc<Index>>,
     pub(super) applied_lsn: u64,
+    pub(super) names: Arc<WalkedNames>,
 }
 
 /// Result of the check of one segment.
@@ -92,7 +102,7 @@ impl Root {
             progress: WorkProgress::default(),
             report: Report::new(self.deep),
             index: self.index.clone(),
-            index_faults: IndexFaults::default(),
+            index_error: None,
             applied_lsn: self.applied_lsn,
             gaps: Gaps::default(),
             is_ignorant: false,
@@ -101,6 +111,7 @@ impl Root {
             big_named: BTreeSet::new(),
             retained: BTreeSet::new(),
             punched: BTreeMap::new(),
+            names: Arc::clone(&self.names),
         }
     }
 }
@@ -113,6 +124,7 @@ impl Check<'_, '_> {
             deep: self.deep,
             index: self.index.clone(),
             applied_lsn: self.applied_lsn,
+            names: Arc::clone(&self.names),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Cross-checks the index against the newest record of every name, and the content of each object.
 //!
 //! A store with more names than fit in memory is checked in several passes, by name hash, each with at most
-//! [`limits::FSCK_NAMES_MAX`] names.
+//! [`CheckOptions::names_max`](super::CheckOptions::names_max) names.
 //!
 //! Guarantees: an object is reported as lost only after its record was looked up at its location.
 //! Non-goals: reading records.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::mem;
 
 use super::check_big::BigContentState;
 use super::check_state::{Check, IndexFaults};
@@ -15,7 +16,7 @@ use super::finding::{Finding, Remedy, Severity};
 use super::index_check::Pointed;
 use super::name_scan::{Pass, PassPart};
 use super::name_state::{
-    ByName, NameHash, NameState, NameStatus, SegmentOffset, hash_of, hash_of_fact, hash_of_object,
+    ByName, NameHash, NameState, NameStatus, SegmentOffset, hash_of, hash_of_fact, hash_of_key,
     segment_offset,
 };
 use super::pipeline::{CHUNK_ITEMS, pipeline};
@@ -26,7 +27,7 @@ use crate::format::{
     Entry, EntryContent, HEAD_BYTES_MAX, Record, RecordContent, RecordOp, SEGMENT_HEADER_BYTES,
     SegmentClass, SegmentId,
 };
-use crate::index::{Fact, INDEX_FILE};
+use crate::index::{Fact, INDEX_FILE, Index};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 
@@ -45,18 +46,49 @@ enum DamageOutcome {
     Derived,
 }
 
+/// Entries of the index, with their keys.
+#[derive(Default)]
+struct EntryChunk {
+    keys: Vec<u8>,
+    /// Entries, each with the end of its key.
+    entries: Vec<(usize, Entry)>,
+}
+
+impl EntryChunk {
+    fn push(&mut self, key: &[u8], entry: Entry) {
+        self.keys.extend_from_slice(key);
+        self.entries.push((self.keys.len(), entry));
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() >= CHUNK_ITEMS
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
+        let mut start = 0;
+        self.entries.iter().map(move |(end, entry)| {
+            let key = self.keys.get(mem::replace(&mut start, *end)..*end);
+            (key.unwrap_or_default(), entry)
+        })
+    }
+}
+
 impl Check<'_, '_> {
     /// Checks all names.
     pub(super) fn cross_check_names(&mut self, ground: &mut StoreSurvey) -> Result<()> {
         let records: u64 = ground.segments.values().map(|held| held.records).sum();
-        let passes = records / limits::FSCK_NAMES_MAX + 1;
-        let mut faults = std::mem::take(&mut self.index_faults);
+        let mut walked = self.names.take().filter(|_| ground.is_whole());
+        let passes = if walked.is_some() { 1 } else { self.names.passes(records) };
+        let mut faults = IndexFaults::default();
         let mut pointed = Pointed::default();
         let mut dead = BTreeMap::new();
         for number in 0..passes {
             let part = PassPart { number, of: passes };
             let mut pass = Pass { part, known: ByName::default() };
-            self.scan(ground, &mut pass)?;
+            match walked.take() {
+                Some(known) => pass.known = known,
+                None => self.scan(ground, &mut pass)?,
+            }
             self.match_entries(ground, &mut pass, &mut pointed, &mut faults)?;
             self.match_facts(ground, &mut pass, &mut pointed, &mut faults)?;
             self.match_known(ground, &pass, &mut faults)?;
@@ -87,49 +119,63 @@ impl Check<'_, '_> {
         faults: &mut IndexFaults,
     ) -> Result<()> {
         let Some(index) = self.index.clone() else { return Ok(()) };
-        let read = |give: &mut dyn FnMut(Vec<(NameHash, ObjectName, Entry)>) -> Result<()>| {
-            let mut piece = Vec::with_capacity(CHUNK_ITEMS);
-            index.each_entry(|name, entry| {
-                piece.push((hash_of_object(&name), name, entry));
-                if piece.len() < CHUNK_ITEMS {
-                    return Ok(());
-                }
-                give(std::mem::replace(&mut piece, Vec::with_capacity(CHUNK_ITEMS)))
-            })?;
-            give(piece)
+        let part = pass.part;
+        let (mut miscounts, mut index_error) = (IndexFaults::default(), None);
+        let read = |give: &mut dyn FnMut(EntryChunk) -> Result<()>| {
+            let (mut chunk, mut is_stopped) = (EntryChunk::default(), false);
+            let each = |key: &[u8], entry| {
+                chunk.push(key, entry);
+                let given = if chunk.is_full() { give(mem::take(&mut chunk)) } else { Ok(()) };
+                given.inspect_err(|_| is_stopped = true)
+            };
+            let read = match part.is_first() {
+                true => index.verify_entries(|it| miscounts.add(|| it.to_string()), each),
+                false => index.each_entry(each),
+            };
+            index_error = read.as_ref().err().filter(|_| !is_stopped).cloned();
+            read.and_then(|()| give(chunk))
         };
-        pipeline(self.workers, read, |piece| {
-            for (hash, name, entry) in piece {
-                if pass.part.is_first() {
-                    pointed.add_entry(&entry);
-                    let view = index.view();
+        let compared = pipeline(self.workers, read, |chunk| {
+            for (key, entry) in chunk.entries() {
+                if part.is_first() {
+                    pointed.add_entry(entry);
                     if let EntryContent::Big { bytes, segment } = entry.content
-                        && view.segment_usage(segment)?.is_none_or(|it| it.live_bytes != bytes)
+                        && let usage = index.view().segment_usage(segment)?
+                        && usage.is_none_or(|usage| usage.live_bytes != bytes)
                     {
+                        let name = Index::name_of(key)?;
                         faults.add(|| format!("wrong usage of big segment {segment} of {name}"));
                     }
                 }
-                if pass.part.has(&hash) {
+                let hash = hash_of_key(key);
+                if part.has(&hash) {
                     let known = pass.known.get_mut(&hash);
-                    self.match_entry(ground, known, (&name, hash), &entry, faults)?;
+                    self.match_entry(ground, known, (key, hash), entry, faults)?;
                 }
             }
             Ok(())
-        })
+        });
+        faults.append(miscounts);
+        self.index_error = index_error;
+        compared
     }
 
     fn match_entry(
         &mut self,
         ground: &StoreSurvey,
         mut known: Option<&mut NameState>,
-        (name, hash): (&ObjectName, NameHash),
+        (key, hash): (&[u8], NameHash),
         entry: &Entry,
         faults: &mut IndexFaults,
     ) -> Result<()> {
         let place = segment_offset(&entry.record);
         if let Some(known) = &mut known {
             known.pointed = Some((entry.lsn, place));
+            if known.agrees_with(entry) {
+                return Ok(());
+            }
         }
+        let name = &Index::name_of(key)?;
         let is_current = known.as_ref().is_none_or(|known| known.now.lsn <= entry.lsn);
         let newest = known.as_ref().and_then(|known| known.at_index());
         let is_there = match newest {
@@ -299,7 +345,7 @@ impl Check<'_, '_> {
         dead: &mut BTreeMap<String, (u64, u64)>,
     ) {
         let of_pass = |suspect: &Suspect| pass.part.has(&suspect.hash);
-        let all = std::mem::take(&mut self.suspects);
+        let all = mem::take(&mut self.suspects);
         let (judged, rest) = all.into_iter().partition(|(_, suspect)| of_pass(suspect));
         self.suspects = rest;
         let judged: BTreeMap<SegmentOffset, Suspect> = judged;

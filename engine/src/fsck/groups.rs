@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::check_state::Check;
 use super::finding::{Remedy, Severity};
-use super::name_state::hash_of;
+use super::name_state::{SegmentOffset, hash_of};
 use super::survey::{SegmentSurvey, read_up_to};
 use super::suspect::{RecordDamage, RecordSubject, Suspect};
 use crate::disk::DiskFile;
@@ -92,7 +92,7 @@ impl Check<'_, '_> {
             if !cursor.has_whole_footer() {
                 return Ok(false);
             }
-            self.count(held, &found.record, committed);
+            self.count(held, (walking.id, found.place.offset), &found.record, committed);
             if let RecordOp::PutFact { .. } = found.record.op
                 && let Err(error) = cursor.read_body(&found)
             {
@@ -151,7 +151,8 @@ impl Check<'_, '_> {
                         break;
                     }
                     for scanned in view.records() {
-                        self.count(held, &scanned.record, committed);
+                        let at = (walking.id, scanned.address.offset);
+                        self.count(held, at, &scanned.record, committed);
                         let verified = if is_whole { Ok(()) } else { scanned.verify_body() };
                         self.check_body(held, walking.id, scanned, verified);
                         if let Some(footer) = &mut footer {
@@ -178,7 +179,8 @@ impl Check<'_, '_> {
                     for scanned in salvage(&bytes, place) {
                         if scanned.record.lsn >= first_lsn {
                             position.lsn = position.lsn.max(scanned.record.lsn);
-                            self.count(held, &scanned.record, committed);
+                            let at = (walking.id, scanned.address.offset);
+                            self.count(held, at, &scanned.record, committed);
                             self.check_body(held, walking.id, &scanned, scanned.verify_body());
                         }
                     }
@@ -296,8 +298,15 @@ impl Check<'_, '_> {
         self.gap(&held.path, offset, what, first_lsn, behind.saturating_sub(1).max(first_lsn));
     }
 
-    fn count(&mut self, held: &mut SegmentSurvey, record: &Record, committed: &mut Vec<SegmentId>) {
+    fn count(
+        &mut self,
+        held: &mut SegmentSurvey,
+        at: SegmentOffset,
+        record: &Record,
+        committed: &mut Vec<SegmentId>,
+    ) {
         held.records += 1;
+        self.names.add(record, at, self.applied_lsn);
         if record.lsn <= self.applied_lsn {
             held.usage.add(record);
             if let RecordOp::HolePunch { segment, bytes } = record.op {
@@ -334,7 +343,7 @@ impl Check<'_, '_> {
     /// Adds a damaged record.
     pub(super) fn suspect(
         &mut self,
-        at: (SegmentId, u64),
+        at: SegmentOffset,
         record: &Record,
         offset: u64,
         what: RecordDamage,

@@ -1,4 +1,4 @@
-//! Checks the index file: opening, decoding, counters.
+//! Checks the index file: opening, facts, usage of segments.
 //!
 //! The index is opened through a copy-on-write view, so that writes of redb stay in memory.
 //!
@@ -55,7 +55,8 @@ impl Pointed {
 }
 
 impl Check<'_, '_> {
-    /// Opens the index. If it is unusable, the other checks run without it.
+    /// Opens the index. If it is unusable, the other checks run without it. Its entries are verified later, when they
+    /// are compared with the records.
     pub(super) fn open_index(&mut self, ground: &StoreSurvey, view: &Environment) -> Result<()> {
         match self.disk.open(INDEX_FILE) {
             Ok(file) => {
@@ -81,10 +82,8 @@ impl Check<'_, '_> {
             store: ground.store,
             cache_bytes: limits::INDEX_CACHE_BYTES,
         };
-        let mut faults = IndexFaults::default();
         let mut retained = BTreeSet::new();
         let opened = Index::open(place, u64::MAX).and_then(|index| {
-            index.verify_entries(|| false, |miscount| faults.add(|| miscount.to_string()))?;
             let position = index.checkpointed();
             let mut segments = 0_u64;
             index.each_segment(|_, _| {
@@ -102,7 +101,6 @@ impl Check<'_, '_> {
                 self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::SkipDamage);
             }
             Ok((index, position, _)) => {
-                self.index_faults = faults;
                 self.retained = retained;
                 self.applied_lsn = position.map_or(0, |position| position.lsn);
                 self.index = Some(Arc::new(index));
@@ -112,15 +110,18 @@ impl Check<'_, '_> {
                 let what = "the index has another version; opening the store rebuilds it";
                 self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
             }
-            Err(error) => {
-                let what = format!("the index is unusable: {error}");
-                // If nothing was ever written, the creation of the store was interrupted.
-                let is_new = ground.segments.values().all(|held| held.header.is_none());
-                let severity = if is_new { Severity::Note } else { Severity::Repairable };
-                self.found(severity, INDEX_FILE, 0, what, Remedy::RebuildIndex);
-            }
+            Err(error) => self.report_unusable_index(ground, &error),
         }
         Ok(())
+    }
+
+    /// Reports that the other checks run without the index.
+    pub(super) fn report_unusable_index(&mut self, ground: &StoreSurvey, error: &Error) {
+        let what = format!("the index is unusable: {error}");
+        // If nothing was ever written, the creation of the store was interrupted.
+        let is_new = ground.segments.values().all(|held| held.header.is_none());
+        let severity = if is_new { Severity::Note } else { Severity::Repairable };
+        self.found(severity, INDEX_FILE, 0, what, Remedy::RebuildIndex);
     }
 
     /// Marks the segments that the index does not count and that others replaced.

@@ -4,11 +4,10 @@
 //! distinguished from readable ones.
 //! Non-goals: the index.
 
-use std::collections::hash_map;
 use std::sync::Arc;
 
 use super::check_state::Check;
-use super::name_state::{ByName, NameHash, NameState, NameStatus, NewestRecord, hash_of};
+use super::name_state::{ByName, NameHash, NameState, NewestRecord, add_newest, newest_of};
 use super::pipeline::{CHUNK_ITEMS, pipeline};
 use super::survey::{SegmentSurvey, StoreSurvey, open};
 use super::suspect::RecordDamage;
@@ -53,37 +52,19 @@ impl PassPart {
     }
 }
 
-impl Pass {
-    fn add(&mut self, hash: NameHash, newest: NewestRecord, applied_lsn: u64) {
-        match self.known.entry(hash) {
-            hash_map::Entry::Occupied(mut known) => known.get_mut().add(newest, applied_lsn),
-            hash_map::Entry::Vacant(place) => {
-                place.insert(NameState::new(newest, applied_lsn));
-            }
-        }
-    }
-}
-
 /// Returns the name state of a record, if the pass covers its name.
 fn said_in(
     part: PassPart,
     id: SegmentId,
     found: &CursorRecord,
 ) -> Option<(NameHash, NewestRecord)> {
-    let hash = hash_of(&found.record).filter(|hash| part.has(hash))?;
-    let said = NameStatus::of_record(&found.record)?;
-    let at = (id, found.place.offset);
-    Some((hash, NewestRecord { lsn: found.record.lsn, status: said, at, copies: Vec::new() }))
+    newest_of(&found.record, (id, found.place.offset)).filter(|(hash, _)| part.has(hash))
 }
 
 impl Check<'_, '_> {
     /// Collects the newest record of each name of the pass.
     pub(super) fn scan(&mut self, ground: &mut StoreSurvey, pass: &mut Pass) -> Result<()> {
-        if ground
-            .segments
-            .values()
-            .all(|held| !held.is_in_effect() || held.broken_ranges.is_empty())
-        {
+        if ground.is_whole() {
             return self.scan_whole(ground, pass);
         }
         let ids: Vec<_> = ground.segments.keys().copied().collect();
@@ -137,7 +118,7 @@ impl Check<'_, '_> {
             match heads {
                 Heads::Said(newest) => {
                     for (hash, newest) in newest {
-                        pass.add(hash, newest, self.applied_lsn);
+                        add_newest(&mut pass.known, hash, newest, self.applied_lsn);
                     }
                 }
                 // Reported when the segment was checked.
@@ -169,7 +150,7 @@ impl Check<'_, '_> {
                     }
                 }
             }
-            pass.add(hash, newest, self.applied_lsn);
+            add_newest(&mut pass.known, hash, newest, self.applied_lsn);
         }
         Ok(())
     }

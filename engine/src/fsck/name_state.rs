@@ -3,12 +3,14 @@
 //! Guarantees: memory is bounded; beyond the bound, gaps are merged to larger ones, never dropped.
 //! Non-goals: reading.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::format::{Location, Record, RecordContent, RecordOp, SegmentId, entry_key};
+use crate::format::{
+    Entry, EntryContent, Location, Record, RecordContent, RecordOp, SegmentId, entry_key,
+};
 use crate::limits;
-use crate::name::{FactName, ObjectName};
+use crate::name::FactName;
 
 /// Ranges of LSNs, first and last, ascending.
 #[derive(Default)]
@@ -64,9 +66,9 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Returns the hash of an object name.
-pub(super) fn hash_of_object(name: &ObjectName) -> NameHash {
-    hash(0, &entry_key::encode(name))
+/// Returns the hash of the name of an object, by its index key.
+pub(super) fn hash_of_key(key: &[u8]) -> NameHash {
+    hash(0, key)
 }
 
 /// Returns the hash of a fact name.
@@ -77,7 +79,9 @@ pub(super) fn hash_of_fact(name: &FactName) -> NameHash {
 /// Returns the hash of the name that a record refers to.
 pub(super) fn hash_of(record: &Record) -> Option<NameHash> {
     match &record.op {
-        RecordOp::Put { name, .. } | RecordOp::Delete { name, .. } => Some(hash_of_object(name)),
+        RecordOp::Put { name, .. } | RecordOp::Delete { name, .. } => {
+            Some(hash_of_key(&entry_key::encode(name)))
+        }
         RecordOp::PutFact { name, .. } | RecordOp::DeleteFact { name } => Some(hash_of_fact(name)),
         RecordOp::Compaction { .. } | RecordOp::HolePunch { .. } => None,
     }
@@ -192,11 +196,41 @@ impl NameState {
         }
     }
 
+    /// Returns whether the newest record has the content of the object, and the entry refers to that record.
+    pub(super) fn agrees_with(&self, entry: &Entry) -> bool {
+        self.now.lsn == entry.lsn
+            && self.at_index.is_none()
+            && self.now.is_at(segment_offset(&entry.record))
+            && self.now.status == NameStatus::Inline
+            && matches!(entry.content, EntryContent::Inline { .. })
+    }
+
     /// Returns the location at which the content of the name is read.
     pub(super) fn live_at(&self) -> SegmentOffset {
         match self.pointed {
             Some((lsn, place)) if lsn == self.now.lsn => place,
             _ => self.now.at,
+        }
+    }
+}
+
+/// Returns the hash of the name that a record refers to, and what the record says about it.
+pub(super) fn newest_of(record: &Record, at: SegmentOffset) -> Option<(NameHash, NewestRecord)> {
+    let status = NameStatus::of_record(record)?;
+    Some((hash_of(record)?, NewestRecord { lsn: record.lsn, status, at, copies: Vec::new() }))
+}
+
+/// Adds a record of a name to the known ones.
+pub(super) fn add_newest(
+    known: &mut ByName<NameState>,
+    hash: NameHash,
+    newest: NewestRecord,
+    applied_lsn: u64,
+) {
+    match known.entry(hash) {
+        hash_map::Entry::Occupied(mut known) => known.get_mut().add(newest, applied_lsn),
+        hash_map::Entry::Vacant(place) => {
+            place.insert(NameState::new(newest, applied_lsn));
         }
     }
 }

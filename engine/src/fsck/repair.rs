@@ -27,7 +27,7 @@ use crate::format::{
 use crate::history::UndeleteRequest;
 use crate::index::Index;
 use crate::limits;
-use crate::name::{BucketName, FactName, ObjectName};
+use crate::name::{FactName, ObjectName};
 use crate::progress::ProgressCallback;
 use crate::recovery::Create;
 use crate::segment::seal;
@@ -37,12 +37,8 @@ use crate::tier::TieredDisk;
 /// Options of a repair.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// Whether every body is read to find damage, as in [`CheckOptions::deep`].
-    pub deep: bool,
-    /// Bucket of regenerated objects, as in [`CheckOptions::derived_bucket`].
-    pub derived_bucket: Option<BucketName>,
-    /// Number of segments checked in parallel, as in [`CheckOptions::workers`].
-    pub workers: usize,
+    /// Options of the checks before and after.
+    pub check: CheckOptions,
     /// Options for opening the store to write to it. `create` and `background` are ignored: the store is never created,
     /// and runs without threads.
     pub open: OpenOptions,
@@ -73,12 +69,7 @@ pub fn repair(
     watch: &mut ProgressCallback<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<RepairReport> {
-    let options_of_check = CheckOptions {
-        deep: options.deep,
-        derived_bucket: options.derived_bucket.clone(),
-        workers: options.workers,
-    };
-    let before = check(surroundings, options_of_check.clone(), watch)?;
+    let before = check(surroundings, options.check.clone(), watch)?;
     let mut after = before.clone();
     for _ in 0..REPAIR_PASSES_MAX {
         if !after.findings.iter().any(|finding| finding.remedy.is_applicable()) {
@@ -88,7 +79,7 @@ pub fn repair(
         let disk = TieredDisk::unreplicated(Arc::clone(disk), None, Arc::clone(clock));
         let mut round = RepairPass { surroundings, disk, options, report: &after, say };
         round.run()?;
-        let next = check(surroundings, options_of_check.clone(), watch)?;
+        let next = check(surroundings, options.check.clone(), watch)?;
         if next.findings == after.findings {
             break;
         }

@@ -82,6 +82,11 @@ impl SegmentSurvey {
 }
 
 impl StoreSurvey {
+    /// Returns whether no segment in effect has broken groups.
+    pub(super) fn is_whole(&self) -> bool {
+        self.segments.values().all(|held| !held.is_in_effect() || held.broken_ranges.is_empty())
+    }
+
     /// Returns the compacted segments, by id.
     pub(super) fn compacted(&self) -> impl Iterator<Item = SegmentId> {
         let is_compacted = |held: &SegmentSurvey| held.class == SegmentClass::Compacted;

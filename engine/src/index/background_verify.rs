@@ -87,15 +87,15 @@ impl Index {
         self.condemned.0.load(Ordering::SeqCst)
     }
 
-    /// Reads the whole checkpointed index until `stopped` returns true. `miscounted` is called for every counter
-    /// that differs from its entries.
+    /// Verifies every entry of the checkpointed index, and calls `each` with its key, in key order, until that fails.
+    /// `miscounted` is called for every counter that differs from its entries.
     pub(crate) fn verify_entries(
         &self,
-        stopped: impl Fn() -> bool,
         miscounted: impl FnMut(CounterMismatch),
+        each: impl FnMut(&[u8], Entry) -> Result<()>,
     ) -> Result<()> {
         let view = self.view();
-        Self::guard(|| audit(&view.checkpointed, stopped, miscounted))
+        Self::guard(|| audit(&view.checkpointed, miscounted, each))
     }
 
     /// Runs work that reads redb. Its file is untrusted: redb may panic on bytes that it never wrote, which counts
@@ -108,24 +108,23 @@ impl Index {
 
 fn audit(
     index: &Checkpointed,
-    stopped: impl Fn() -> bool,
     miscounted: impl FnMut(CounterMismatch),
+    mut each: impl FnMut(&[u8], Entry) -> Result<()>,
 ) -> Result<()> {
     let mut count = CounterCheck { index, miscounted, under_way: Vec::new(), rows: 0 };
     let mut last: Vec<u8> = Vec::new();
-    for (number, item) in index.entries_from(Bound::Unbounded, &END_OF_KEYS)?.enumerate() {
-        if number.is_multiple_of(AUDIT_STRIDE) && stopped() {
-            return Ok(());
-        }
+    for item in index.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
         let (key, value) = item.map_err(unusable)?;
-        let key = key.value();
-        let entry = Entry::decode(key, value.value()).map_err(damaged)?;
+        let (key, value) = (key.value(), value.value());
+        let entry = Entry::decode(key, value).map_err(damaged)?;
         entry_key::decode(key).map_err(damaged)?;
-        if last.as_slice() >= key || index.entry(key)?.is_none_or(|found| found.lsn != entry.lsn) {
+        let found = index.entries.get(key).map_err(unusable)?;
+        if last.as_slice() >= key || found.is_none_or(|found| found.value() != value) {
             return Err(damaged(Malformed::Order));
         }
         count.add(key, &entry)?;
         key.clone_into(&mut last);
+        each(key, entry)?;
     }
     count.end()
 }
@@ -188,7 +187,5 @@ impl<M: FnMut(CounterMismatch)> CounterCheck<'_, M> {
         Ok(())
     }
 }
-/// Number of entries read between two checks for cancellation.
-const AUDIT_STRIDE: usize = 1_024;
 /// Sorts after every index key, because bucket names are ASCII.
 pub(super) const END_OF_KEYS: [u8; 1] = [0xff];

@@ -15,19 +15,23 @@ use crate::format::{Entry, SegmentId, SegmentUsage, entry_key};
 use crate::name::{FactName, ObjectName};
 
 impl Index {
-    /// Iterates over all entries in key order.
+    /// Iterates over all entries, with their keys, in key order.
     pub(crate) fn each_entry(
         &self,
-        mut each: impl FnMut(ObjectName, Entry) -> Result<()>,
+        mut each: impl FnMut(&[u8], Entry) -> Result<()>,
     ) -> Result<()> {
         self.read_all(|view| {
             for item in view.checkpointed.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
                 let (key, value) = item.map_err(unusable)?;
-                let entry = Entry::decode(key.value(), value.value()).map_err(damaged)?;
-                each(entry_key::decode(key.value()).map_err(damaged)?, entry)?;
+                each(key.value(), Entry::decode(key.value(), value.value()).map_err(damaged)?)?;
             }
             Ok(())
         })
+    }
+
+    /// Decodes the key of an entry.
+    pub(crate) fn name_of(key: &[u8]) -> Result<ObjectName> {
+        entry_key::decode(key).map_err(damaged)
     }
 
     /// Iterates over all facts by name.

@@ -76,8 +76,10 @@ impl Threads {
             let closing = Arc::clone(&closing);
             running.push(spawn("trug-index-audit", move || {
                 let mut is_miscounted = false;
-                let audited =
-                    index.verify_entries(|| closing.is_triggered(), |_| is_miscounted = true);
+                let audited = index.verify_entries(
+                    |_| is_miscounted = true,
+                    |_, _| if closing.is_triggered() { Err(Error::Closed) } else { Ok(()) },
+                );
                 if is_miscounted || audited.is_err_and(|error| Index::is_damage(&error)) {
                     index.mark_corrupt();
                 }
