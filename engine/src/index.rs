@@ -20,6 +20,7 @@ mod listing;
 mod merge_iter;
 mod object;
 mod overlay;
+mod redb_panics;
 mod reopen;
 mod tables;
 mod usage_counters;

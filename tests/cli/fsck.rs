@@ -68,6 +68,28 @@ fn fsck_damage_exits_with_3_and_names_the_owner() {
     assert_eq!(found["report"]["findings"][0]["severity"], "loss");
 }
 
+/// redb panics on some of this damage.
+#[test]
+fn fsck_reports_damaged_index_without_panic_message() {
+    let folder = filled();
+    let path = folder.path().join("index.redb");
+    let intact = std::fs::read(&path).expect("the index is there");
+    let mut structural = 0;
+    for page in 1..8 {
+        let mut bytes = intact.clone();
+        bytes[page * 4_096..][..3_000].fill(0x5a);
+        std::fs::write(&path, bytes).expect("the file can be written");
+        let ran = folder.run(&["fsck"]);
+        assert!(!ran.stderr.contains("panic"), "{ran:?}");
+        let is_unusable = ran.stdout.contains("the index is unusable: index.redb");
+        assert_eq!(ran.code, if is_unusable { 3 } else { 0 }, "{ran:?}");
+        structural += usize::from(ran.stdout.contains("its parts contradict each other"));
+    }
+    assert!(structural > 0);
+    folder.done(&["fsck", "--repair"]);
+    folder.done(&["fsck", "--deep"]);
+}
+
 #[test]
 fn fsck_repair_exits_with_0_when_all_is_repaired() {
     let folder = filled();

@@ -51,10 +51,12 @@ pub enum Malformed {
     Chain,
     /// Compressed bytes that do not decompress to the expected data.
     Decompression,
+    /// Parts that contradict each other.
+    Structure,
 }
 
 /// Reasons without a detail by their codes in the index, starting at 1. New ones are appended.
-const PLAIN: [Malformed; 23] = [
+const PLAIN: [Malformed; 24] = [
     Malformed::Blank,
     Malformed::Missing,
     Malformed::Unreadable,
@@ -78,6 +80,7 @@ const PLAIN: [Malformed; 23] = [
     Malformed::Name(NameError::DotSegment),
     Malformed::Name(NameError::NotAFolder),
     Malformed::Decompression,
+    Malformed::Structure,
 ];
 // Codes of the reasons that have a numeric detail.
 const CODE_VERSION: u8 = 128;
@@ -145,6 +148,7 @@ impl fmt::Display for Malformed {
             Self::Lost => write!(f, "corrupt content that could not be repaired"),
             Self::Chain => write!(f, "it does not continue the previous record"),
             Self::Decompression => write!(f, "decompression failed"),
+            Self::Structure => write!(f, "its parts contradict each other"),
         }
     }
 }

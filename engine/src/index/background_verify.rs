@@ -8,14 +8,13 @@
 
 use std::fmt;
 use std::ops::Bound;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
-use super::Index;
 use super::tables::{Checkpointed, INDEX_FILE, damaged, unusable};
 use super::view::View;
+use super::{Index, redb_panics};
 use crate::error::{Error, Result};
 use crate::format::{Entry, Malformed, Usage, entry_key};
 use crate::name::{BucketName, FolderKey};
@@ -101,8 +100,7 @@ impl Index {
     /// Runs work that reads redb. Its file is untrusted: redb may panic on bytes that it never wrote, which counts
     /// as corruption.
     pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-        std::panic::catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(damaged(Malformed::Order)))
+        redb_panics::catch(work)
     }
 }
 
@@ -120,7 +118,7 @@ fn audit(
         entry_key::decode(key).map_err(damaged)?;
         let found = index.entries.get(key).map_err(unusable)?;
         if last.as_slice() >= key || found.is_none_or(|found| found.value() != value) {
-            return Err(damaged(Malformed::Order));
+            return Err(damaged(Malformed::Structure));
         }
         count.add(key, &entry)?;
         key.clone_into(&mut last);
