@@ -359,7 +359,7 @@ impl Store {
         if self.0.options.background == Background::Manual {
             while self.step_committer() == CommitStep::Worked {}
         }
-        self.0.threads.join();
+        self.0.threads.join(());
         let closed = self.finish();
         if let Some(replication) = &self.0.replication {
             replication.finish();
@@ -424,7 +424,8 @@ impl Drop for StoreInner {
     fn drop(&mut self) {
         // Acknowledged data is in the log; the threads must end before the lock is released.
         self.queue.close();
-        self.threads.join();
+        let lock = self.lock.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        self.threads.join(lock);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Lifecycle of a store: one writer, closing, failing, a full disk, short-lived threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
@@ -95,7 +98,7 @@ fn failed_sync_fails_all_waiters_and_stops_writes() {
     let mut world = World::new(1);
     let store = world.open();
     put(&store, &name("before"), b"1").unwrap();
-    let (answer, answers) = std::sync::mpsc::channel();
+    let (answer, answers) = mpsc::channel();
     let log = PathPattern::Prefix("log/".to_owned());
     world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::SyncLost));
     for at in 0..5 {
@@ -166,7 +169,7 @@ fn checkpoints_concurrent_with_writers_lose_nothing() {
             assert_eq!(read(store, &key).unwrap().unwrap(), body(at, 500));
         }
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let writers: Vec<_> = (0..3)
             .map(|writer| {
                 scope.spawn({
@@ -209,6 +212,39 @@ fn dropping_threaded_store_keeps_acknowledged_writes() {
     let store = world.open();
     assert_eq!(Contents::of(&store).unwrap().objects.len(), 100);
     commit(&store, Batch::new().delete(name("0/0"))).unwrap();
+}
+
+/// The committer calls the callbacks, and must not wait for itself.
+#[test]
+fn store_closes_when_callback_drops_last_handle() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    let (answer, answers) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let last = store.clone();
+    let batch_of = |key: &str| {
+        let staged = stage(&store, b"content").unwrap();
+        Batch::new().put(name(key), staged, PutOptions::default())
+    };
+    let (first, second) = (batch_of("first"), batch_of("second"));
+    let first_answer = answer.clone();
+    store.submit(first, move |outcome| {
+        released.recv().unwrap();
+        drop(last);
+        first_answer.send(outcome.is_ok()).unwrap();
+    });
+    store.submit(second, move |outcome| answer.send(outcome.is_ok()).unwrap());
+    drop(store);
+    release.send(()).unwrap();
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let opened = loop {
+        match world.try_open() {
+            Err(Error::InUse(_)) if Instant::now() < deadline => thread::yield_now(),
+            opened => break opened.unwrap().0,
+        }
+    };
+    assert_eq!(Contents::of(&opened).unwrap().objects.len(), 2);
 }
 
 #[test]

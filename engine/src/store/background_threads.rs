@@ -4,9 +4,10 @@
 //! Each is a loop over a step function that tests call directly. The first three end when the queue is closed and
 //! empty, the others as soon as the store is closing.
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -126,13 +127,25 @@ impl Threads {
         self.closing.is_triggered()
     }
 
-    /// Waits until all threads have ended; the queue must be closed.
-    pub(super) fn join(&self) {
+    /// Waits until all threads have ended, and drops `held`; the queue must be closed. If this is one of the threads,
+    /// which happens when a callback drops the last handle of the store, another thread waits.
+    pub(super) fn join(&self, held: impl Send + 'static) {
         self.closing.trigger();
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        for thread in std::mem::take(&mut *running) {
-            // A thread that panicked leaves the store as after a crash: the next open replays the log.
-            let _ = thread.join();
+        let running = mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        let current = thread::current().id();
+        let is_one = running.iter().any(|thread| thread.thread().id() == current);
+        let wait = move || {
+            for thread in running {
+                // A thread that panicked leaves the store as after a crash: the next open replays the log.
+                let _ = thread.join();
+            }
+            drop(held);
+        };
+        if is_one {
+            // Without another thread, `held` is dropped now.
+            let _ = spawn("trug-close", wait);
+        } else {
+            wait();
         }
     }
 }
@@ -289,6 +302,6 @@ impl CheckpointSignal {
             .changed
             .wait_while(state, |(raised, ended)| !*raised && !*ended)
             .unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut state.0)
+        mem::take(&mut state.0)
     }
 }
