@@ -76,6 +76,24 @@ export const tests = {
     await close(page);
   },
 
+  async dialog_does_not_open_over_sign_in_page() {
+    const page = await open("/-/", { session: await newcomer("dora") });
+    const requested = page.waitForResponse("**/api/organisations*");
+    // Until then the session is over, and the page shows it.
+    await page.route("**/api/organisations*", async (route) => {
+      await page.getByRole("heading", ENTRANCE).waitFor();
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "New bucket" }).first().click();
+    assert.equal(await page.evaluate(async () => (await fetch("/-/sessions", { method: "DELETE" })).status), 204);
+    await page.getByRole("link", { name: "API keys" }).first().click();
+    assert.equal((await requested).status(), 401);
+    await enter(page, "dora");
+    await page.getByRole("button", { name: "New API key" }).first().waitFor();
+    assert.equal(await page.locator("dialog").count(), 0);
+    await close(page);
+  },
+
   async sign_in_replaces_earlier_session() {
     const attacker = await newcomer("mallory");
     await newcomer("victor");

@@ -20,8 +20,11 @@ export function open(title, contents, { class: className = "", closed } = {}) {
     ...contents);
   dialog.addEventListener("click", (/** @type {Event} */ event) => { if (event.target === dialog) close(); });
   dialog.addEventListener("close", () => { dialog.remove(); closed?.(); });
-  document.body.append(dialog);
-  dialog.showModal();
+  // If the session ended during the requests before, the dialog would cover the sign-in page.
+  if (!document.querySelector("main.entrance")) {
+    document.body.append(dialog);
+    dialog.showModal();
+  }
   return dialog;
 }
 
