@@ -77,7 +77,7 @@ export const tests = {
   },
 
   async dialog_does_not_open_over_sign_in_page() {
-    const page = await open("/-/", { session: await newcomer("dora") });
+    const page = await open("/-/", { session: await newcomer("wanda") });
     const requested = page.waitForResponse("**/api/organisations*");
     // Until then the session is over, and the page shows it.
     await page.route("**/api/organisations*", async (route) => {
@@ -88,7 +88,7 @@ export const tests = {
     assert.equal(await page.evaluate(async () => (await fetch("/-/sessions", { method: "DELETE" })).status), 204);
     await page.getByRole("link", { name: "API keys" }).first().click();
     assert.equal((await requested).status(), 401);
-    await enter(page, "dora");
+    await enter(page, "wanda");
     await page.getByRole("button", { name: "New API key" }).first().waitFor();
     assert.equal(await page.locator("dialog").count(), 0);
     await close(page);
