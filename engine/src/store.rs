@@ -353,13 +353,14 @@ impl Store {
     }
 
     /// Commits queued batches, writes a last checkpoint, seals the log, and releases the folder. Waits for the disk.
-    /// Later writes fail with [`Error::Closed`]; open bodies stay readable.
+    /// Later writes fail with [`Error::Closed`]; open bodies stay readable. Must not be called by a callback of
+    /// [`Self::submit`], which runs on a thread that this waits for.
     pub fn close(&self) -> Result<()> {
         self.0.queue.close();
         if self.0.options.background == Background::Manual {
             while self.step_committer() == CommitStep::Worked {}
         }
-        self.0.threads.join(());
+        self.0.threads.join();
         let closed = self.finish();
         if let Some(replication) = &self.0.replication {
             replication.finish();
@@ -425,7 +426,7 @@ impl Drop for StoreInner {
         // Acknowledged data is in the log; the threads must end before the lock is released.
         self.queue.close();
         let lock = self.lock.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        self.threads.join(lock);
+        self.threads.join_and_drop(lock);
     }
 }
 

@@ -127,26 +127,40 @@ impl Threads {
         self.closing.is_triggered()
     }
 
+    /// Waits until all threads have ended; the queue must be closed. Must not be called by one of them.
+    pub(super) fn join(&self) {
+        join_all(self.end());
+    }
+
     /// Waits until all threads have ended, and drops `held`; the queue must be closed. If this is one of the threads,
     /// which happens when a callback drops the last handle of the store, another thread waits.
-    pub(super) fn join(&self, held: impl Send + 'static) {
-        self.closing.trigger();
-        let running = mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(super) fn join_and_drop(&self, held: impl Send + 'static) {
+        let running = self.end();
         let current = thread::current().id();
         let is_one = running.iter().any(|thread| thread.thread().id() == current);
         let wait = move || {
-            for thread in running {
-                // A thread that panicked leaves the store as after a crash: the next open replays the log.
-                let _ = thread.join();
-            }
+            join_all(running);
             drop(held);
         };
         if is_one {
-            // Without another thread, `held` is dropped now.
+            // If no thread can be started, `held` is dropped now.
             let _ = spawn("trug-close", wait);
         } else {
             wait();
         }
+    }
+
+    /// Signals the threads to end, and returns those that were not returned before.
+    fn end(&self) -> Vec<JoinHandle<()>> {
+        self.closing.trigger();
+        mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn join_all(running: Vec<JoinHandle<()>>) {
+    for thread in running {
+        // A thread that panicked leaves the store as after a crash: the next open replays the log.
+        let _ = thread.join();
     }
 }
 
