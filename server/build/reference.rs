@@ -269,25 +269,18 @@ impl<'a> Reference<'a> {
     /// Returns the schema of an object, of the items of an array, or of the first alternative with fields.
     fn inside(&self, schema: &'a Value) -> Option<&'a Value> {
         let schema = resolve(self.document, schema);
-        if schema.get("properties").is_some() || schema.get("allOf").is_some() {
+        if schema.get("properties").is_some() {
             return Some(schema);
         }
         let items = schema.get("items").into_iter();
         items.chain(alternatives(schema)).find_map(|part| self.inside(part))
     }
 
-    /// Returns the fields of an object: its own before those that it shares with others.
+    /// Returns the fields of an object, and whether they are required.
     fn fields(&self, schema: &'a Value) -> Vec<(String, &'a Value, bool)> {
         let required: Vec<&str> = array(schema, "required").filter_map(Value::as_str).collect();
-        let own = object(schema, "properties");
-        let mut fields: Vec<(String, &Value, bool)> =
-            own.map(|(name, field)| (name.clone(), field, required.contains(&&**name))).collect();
-        let mut parts: Vec<&Value> = array(schema, "allOf").collect();
-        parts.sort_by_key(|part| part.get("$ref").is_some());
-        for part in parts {
-            fields.extend(self.fields(resolve(self.document, part)));
-        }
-        fields
+        let fields = object(schema, "properties");
+        fields.map(|(name, field)| (name.clone(), field, required.contains(&&**name))).collect()
     }
 
     /// Returns the type of a schema in a few words.
@@ -301,7 +294,7 @@ impl<'a> Reference<'a> {
         if !values.is_empty() {
             return values.join(" | ");
         }
-        if resolved.get("properties").is_some() || resolved.get("allOf").is_some() {
+        if resolved.get("properties").is_some() {
             return "object".to_owned();
         }
         let kind = resolved.get("type").unwrap_or(&Value::Null);

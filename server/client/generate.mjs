@@ -32,7 +32,6 @@ function type(schema, indent) {
   if (schema.enum) return union(schema.enum.map((value) => JSON.stringify(value)));
   const choices = schema.oneOf ?? schema.anyOf;
   if (choices) return union(choices.map((choice) => type(choice, indent)));
-  if (schema.allOf) return schema.allOf.map((part) => type(part, indent)).join(" & ");
   if (Array.isArray(schema.type)) return union(schema.type.map((one) => type({ ...schema, type: one }, indent)));
   switch (schema.type) {
     case "object":

@@ -14,12 +14,13 @@
 //! Non-goals: parameters and responses of single endpoints.
 
 mod corrections;
+mod flattened;
 mod links;
 mod refusals;
 mod success;
 
 use protocol::error::ApiError;
-use service::parameters::Flag;
+use service::parameters::{EntryPathSchema, FilePathSchema, Flag, FolderPathSchema};
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, License, OpenApi, RefOr};
@@ -59,7 +60,7 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
         (name = "Server"),
     ),
     security(("bearer" = []), ("header" = []), ("query" = []), ("session" = [])),
-    components(schemas(ApiError, Flag)),
+    components(schemas(ApiError, Flag, FilePathSchema, FolderPathSchema, EntryPathSchema)),
     modifiers(&DocumentBuilder),
     paths(
         service::delivery::deliver,
@@ -87,6 +88,7 @@ struct DocumentBuilder;
 impl Modify for DocumentBuilder {
     fn modify(&self, document: &mut OpenApi) {
         document.merge(EndpointsDocument::openapi());
+        flattened::join(document);
         success::complete(document);
         document.info.license = Some(License::new("MIT OR Apache-2.0"));
         document.info.contact = None;
@@ -206,17 +208,27 @@ mod tests {
     }
 
     #[test]
+    fn objects_with_flattened_parts_are_one_schema() {
+        let document = Document::openapi();
+        assert!(!document.to_json().unwrap().contains("\"allOf\""));
+        let schemas = serde_json::to_value(document.components.unwrap().schemas).unwrap();
+        let link = &schemas["NewLinkRequest"];
+        let has = |name: &&str| link["properties"][name].is_object();
+        assert!(["kind", "paths", "title"].iter().all(has), "{link}");
+        assert_eq!(link["required"], serde_json::json!(["paths"]));
+        assert_eq!(link["additionalProperties"], false);
+        let alias = &schemas["DeleteReply"]["properties"]["deleted"]["description"];
+        assert!(alias.as_str().unwrap().contains("Not part of the API contract"));
+    }
+
+    #[test]
     fn reply_schemas_are_not_parts_of_others() {
         let mut document = Document::openapi();
         let replies = success::replies(&mut document);
         let schemas = serde_json::to_value(document.components.unwrap().schemas).unwrap();
-        // Alternatives and flattened parts of a reply are at its own level.
-        let parts = |schema: &serde_json::Value| schema["properties"].to_string();
-        let of_all_of = |schema: &serde_json::Value| {
-            schema["allOf"].as_array().into_iter().flatten().map(parts).collect::<String>()
-        };
+        // Alternatives of a reply are at its own level.
         let schemas = schemas.as_object().unwrap().values();
-        let parts: String = schemas.map(|schema| parts(schema) + &of_all_of(schema)).collect();
+        let parts: String = schemas.map(|schema| schema["properties"].to_string()).collect();
         assert!(replies.len() > 30);
         for reply in replies {
             let reference = format!("\"#/components/schemas/{reply}\"");

@@ -165,11 +165,9 @@ interface Schemas {
 		nextCursor: string | null;
 	};
 	/** Deleted bucket. */
-	BucketDeletedReply: Schemas["BucketDeletedView"] & {
+	BucketDeletedReply: {
 		success: boolean;
 		message: string;
-	};
-	BucketDeletedView: {
 		bucketName: string;
 		deletedCount: number;
 	};
@@ -311,18 +309,17 @@ interface Schemas {
 		success: boolean;
 		retriedCount: number;
 	};
-	/** Compatibility aliases of `deletedCount`. Not part of the API contract. */
-	DeleteAliases: {
-		deleted: number;
-		count: number;
-	};
 	/** Result of a deletion. */
-	DeleteReply: Schemas["DeleteAliases"] & {
+	DeleteReply: {
 		success: boolean;
 		message: string;
 		key: string;
 		deletedCount: number;
 		isTruncated?: boolean | null;
+		/** Compatibility aliases of `deletedCount`. Not part of the API contract. */
+		deleted: number;
+		/** Compatibility aliases of `deletedCount`. Not part of the API contract. */
+		count: number;
 	};
 	DiskView: {
 		totalBytes: number;
@@ -338,10 +335,12 @@ interface Schemas {
 	};
 	/** Request for a download link. */
 	DownloadLinkRequest: {
-		path: string;
+		path: Schemas["FilePath"];
 		/** Lifetime in seconds, 1 to 604800; default 3600. */
 		expiresIn?: number | null;
 	};
+	/** Path of a file or folder. */
+	EntryPath: string;
 	EstimateView: {
 		/** Reclaimable bytes, including retained files. */
 		wouldFree: number;
@@ -351,8 +350,12 @@ interface Schemas {
 	};
 	/** Fair-use standing of an account. */
 	FairUseStanding: "good" | "notified" | "upgrade_requested" | "throttled" | "suspended";
+	/** Path of a file, at most 1,024 bytes. */
+	FilePath: string;
 	/** Boolean flag; an empty value is true. */
 	Flag: boolean | "1" | "yes" | "on" | "0" | "no" | "off";
+	/** Path of a folder, with a trailing slash; empty for the root. */
+	FolderPath: string;
 	/** Folder with the totals of its files at any depth. */
 	FolderView: {
 		folder: string;
@@ -416,20 +419,20 @@ interface Schemas {
 	JobRequest: {
 		bucketName: string;
 		/** Folder with a trailing slash. */
-		prefix: string;
+		prefix: Schemas["FolderPath"];
 		kind: "deleteFolder";
 	} | {
 		bucketName: string;
 		/** Folder with a trailing slash. */
-		prefix: string;
+		prefix: Schemas["FolderPath"];
 		/** Destination folder with a trailing slash, outside the folder. */
-		to: string;
+		to: Schemas["FolderPath"];
 		onConflict?: Schemas["OnConflict"] | null;
 		kind: "moveFolder";
 	} | {
 		bucketName: string;
 		/** Folder with a trailing slash; empty for the whole bucket. */
-		prefix: string;
+		prefix: Schemas["FolderPath"];
 		/** Earliest time of deletion in RFC 3339 format. */
 		since?: string | null;
 		kind: "undeleteFolder";
@@ -438,8 +441,7 @@ interface Schemas {
 		kind: "emptyBucket";
 	} | {
 		bucketName: string;
-		/** Folder with a trailing slash; by default the whole bucket. */
-		prefix?: string | null;
+		prefix?: Schemas["FolderPath"] | null;
 		/** URLs, at most 500, `http` or `https`. */
 		urls: Array<string>;
 		onConflict?: Schemas["OnConflict"] | null;
@@ -525,21 +527,9 @@ interface Schemas {
 		enabled?: boolean;
 	};
 	/** Change of a shared link. */
-	LinkEditRequest: Schemas["LinkSettings"] & {
+	LinkEditRequest: {
 		/** `false`, and nothing else, reopens a link that the same account ended less than 60 seconds ago. */
 		ended?: boolean;
-	};
-	/** Kind of a link. */
-	LinkKind: "download" | "upload";
-	/** Presentation of the files. */
-	LinkLayout: "auto" | "gallery" | "list";
-	/** One shared link. */
-	LinkReply: {
-		success: boolean;
-		link: Schemas["LinkView"];
-	};
-	/** Settings of a shared link. */
-	LinkSettings: {
 		/** Title of the page; the name of its only file or folder if empty. */
 		title?: string;
 		message?: string;
@@ -564,6 +554,15 @@ interface Schemas {
 		allowedTypes?: Array<string>;
 		/** Whether the page asks for the name of the person who uploads. */
 		askName?: Schemas["AskName"];
+	};
+	/** Kind of a link. */
+	LinkKind: "download" | "upload";
+	/** Presentation of the files. */
+	LinkLayout: "auto" | "gallery" | "list";
+	/** One shared link. */
+	LinkReply: {
+		success: boolean;
+		link: Schemas["LinkView"];
 	};
 	/** State of a link, apart from the rights of its creator. */
 	LinkState: "active" | "expired" | "used_up" | "ended" | "blocked";
@@ -659,8 +658,8 @@ interface Schemas {
 	};
 	/** Request to move or copy a file. */
 	MoveRequest: {
-		from: string;
-		to: string;
+		from: Schemas["FilePath"];
+		to: Schemas["FilePath"];
 		onConflict?: Schemas["OnConflict"] | null;
 	};
 	/** New location of a moved or copied file. */
@@ -707,6 +706,10 @@ interface Schemas {
 	};
 	/** Shared link to create. */
 	NewLinkRequest: {
+		/** Kind of the link; fixed after creation. */
+		kind?: Schemas["LinkKind"];
+		/** Files, and folders, which end in `/`; an empty path is the whole bucket. Exactly one folder for an upload link. Fixed after creation. */
+		paths: Array<string>;
 		/** Title of the page; the name of its only file or folder if empty. */
 		title?: string;
 		message?: string;
@@ -731,11 +734,6 @@ interface Schemas {
 		allowedTypes?: Array<string>;
 		/** Whether the page asks for the name of the person who uploads. */
 		askName?: Schemas["AskName"];
-	} & {
-		/** Kind of the link; fixed after creation. */
-		kind?: Schemas["LinkKind"];
-		/** Files, and folders, which end in `/`; an empty path is the whole bucket. Exactly one folder for an upload link. Fixed after creation. */
-		paths: Array<string>;
 	};
 	/** Deleted or replaced version of a file. */
 	NoncurrentVersionView: {
@@ -811,11 +809,9 @@ interface Schemas {
 		success: boolean;
 	};
 	/** Deleted organisation. */
-	OrganisationDeletedReply: Schemas["OrganisationDeletedView"] & {
+	OrganisationDeletedReply: {
 		success: boolean;
 		message: string;
-	};
-	OrganisationDeletedView: {
 		id: string;
 	};
 	/** Organisation. */
@@ -851,21 +847,22 @@ interface Schemas {
 	};
 	/** Plan of an account, which determines its rate limits and fair use; default `Business`. */
 	Plan: "Free" | "Starter" | "Pro" | "Business";
-	/** Compatibility aliases: bucket, key and HTTP method. Not part of the API contract. */
-	PresignedUrlAliases: {
-		bucket: string;
-		fileKey: string;
-		filePath: string;
-		method: string;
-	};
 	/** Presigned PUT URL. */
-	PresignedUrlReply: Schemas["PresignedUrlAliases"] & {
+	PresignedUrlReply: {
 		success: boolean;
 		presignedUrl: string;
 		bucketName: string;
 		key: string;
 		expiresIn: number;
 		expiresAt: string;
+		/** Compatibility aliases: bucket, key and HTTP method. Not part of the API contract. */
+		bucket: string;
+		/** Compatibility aliases: bucket, key and HTTP method. Not part of the API contract. */
+		fileKey: string;
+		/** Compatibility aliases: bucket, key and HTTP method. Not part of the API contract. */
+		filePath: string;
+		/** Compatibility aliases: bucket, key and HTTP method. Not part of the API contract. */
+		method: string;
 	};
 	RecentUploadView: {
 		bucketName: string;
@@ -951,15 +948,8 @@ interface Schemas {
 		url: string | null;
 		thumbnailUrl: string | null;
 	};
-	/** Page of search hits. */
-	SearchPage: {
-		/** Maximum number of hits. */
-		limit: number;
-		/** Number of skipped hits. */
-		offset: number;
-	};
 	/** Search result. */
-	SearchReply: Schemas["SearchPage"] & {
+	SearchReply: {
 		success: boolean;
 		query: string;
 		bucketName: string;
@@ -969,6 +959,10 @@ interface Schemas {
 		totalIsExact: boolean;
 		processingTimeMs: number;
 		hits: Array<Schemas["SearchHit"]>;
+		/** Maximum number of hits. */
+		limit: number;
+		/** Number of skipped hits. */
+		offset: number;
 	};
 	SegmentKindUsageView: {
 		kind: Schemas["SegmentKindView"];
@@ -1017,28 +1011,12 @@ interface Schemas {
 	/** Interval of the points. */
 	Step: "minute" | "hour" | "day";
 	/** Disk usage, segments, corruption, and estimated effect of a compaction. */
-	StorageReply: Schemas["StorageView"] & {
+	StorageReply: {
 		success: boolean;
 		/** Server version. */
 		version: string;
 		dataFolder: string | null;
 		remote: Schemas["ReplicationView"] | null;
-	};
-	StorageSegmentView: {
-		id: number;
-		kind: Schemas["SegmentKindView"];
-		bytes: number;
-		liveBytes: number;
-		deadBytes: number;
-		/** Number of live records. */
-		objects: number;
-		/** Whether the segment is sealed, so that nothing is appended to it. */
-		sealed: boolean;
-		verifiedAt: string | null;
-		damageCount: number;
-	};
-	/** Disk usage and health of the store. */
-	StorageView: {
 		health: Schemas["HealthView"];
 		disk: Schemas["DiskView"] | null;
 		index: Schemas["IndexView"] | null;
@@ -1058,6 +1036,19 @@ interface Schemas {
 		damage: Array<Schemas["DamagedView"]>;
 		/** Estimated effect of a compaction. */
 		compaction: Schemas["EstimateView"];
+	};
+	StorageSegmentView: {
+		id: number;
+		kind: Schemas["SegmentKindView"];
+		bytes: number;
+		liveBytes: number;
+		deadBytes: number;
+		/** Number of live records. */
+		objects: number;
+		/** Whether the segment is sealed, so that nothing is appended to it. */
+		sealed: boolean;
+		verifiedAt: string | null;
+		damageCount: number;
 	};
 	/** Result of a fair-use sweep. */
 	SweepReportView: {
@@ -1090,23 +1081,23 @@ interface Schemas {
 	TokenAliasData: {
 		presignedUrl: string;
 	};
-	/** Compatibility aliases for Fivemanage and Qbox templates. Not part of the API contract. */
-	TokenAliases: {
-		presignedUrl: string;
-		data: Schemas["TokenAliasData"];
-		status: string;
-	};
 	/** One-time upload token and its URL. */
-	TokenReply: Schemas["TokenAliases"] & {
+	TokenReply: {
 		success: boolean;
 		url: string;
 		expiresIn: number;
 		expiresAt: string;
 		token: string;
+		/** Compatibility aliases for Fivemanage and Qbox templates. Not part of the API contract. */
+		presignedUrl: string;
+		/** Compatibility aliases for Fivemanage and Qbox templates. Not part of the API contract. */
+		data: Schemas["TokenAliasData"];
+		/** Compatibility aliases for Fivemanage and Qbox templates. Not part of the API contract. */
+		status: string;
 	};
 	/** Request to restore a file. */
 	UndeleteRequest: {
-		path: string;
+		path: Schemas["FilePath"];
 		/** Id of the version to restore; default: the newest intact version. */
 		lsn?: number | null;
 		onConflict?: Schemas["OnConflict"] | null;
@@ -1128,14 +1119,8 @@ interface Schemas {
 		key: string;
 		thumbnailUrl: string | null;
 	};
-	/** Compatibility aliases for Fivemanage, Qbox and lb-upload templates. Not part of the API contract. */
-	UploadAliases: {
-		status: string;
-		link: string;
-		data: Schemas["UploadAliasData"];
-	};
 	/** Result of an upload. */
-	UploadReply: Schemas["UploadAliases"] & {
+	UploadReply: {
 		success: boolean;
 		message: string;
 		url: string;
@@ -1147,6 +1132,12 @@ interface Schemas {
 		bucketName: string;
 		renamed: boolean;
 		files: Array<Schemas["UploadedFile"]>;
+		/** Compatibility aliases for Fivemanage, Qbox and lb-upload templates. Not part of the API contract. */
+		status: string;
+		/** Compatibility aliases for Fivemanage, Qbox and lb-upload templates. Not part of the API contract. */
+		link: string;
+		/** Compatibility aliases for Fivemanage, Qbox and lb-upload templates. Not part of the API contract. */
+		data: Schemas["UploadAliasData"];
 	};
 	/** Stored file. */
 	UploadedFile: {
@@ -1218,11 +1209,9 @@ interface Schemas {
 		webhook: Schemas["WebhookView"];
 	};
 	/** Deleted webhook. */
-	WebhookDeletedReply: Schemas["WebhookDeletedView"] & {
+	WebhookDeletedReply: {
 		success: boolean;
 		message: string;
-	};
-	WebhookDeletedView: {
 		id: string;
 	};
 	/** Webhook. */
@@ -1295,7 +1284,7 @@ interface Schemas {
 	/** Selection of files for a zip archive. */
 	ZipRequest: {
 		/** Files, and folders, which end in `/`. */
-		paths: Array<string>;
+		paths: Array<Schemas["EntryPath"]>;
 		/** File name of the archive. */
 		name?: string | null;
 	};
@@ -1528,7 +1517,7 @@ interface Paths {
 				/** `nextCursor` of the previous page. */
 				cursor?: string;
 				/** Folder whose subfolders are listed, with modification times; empty for the root. If absent, top-level folders are listed without modification times. */
-				prefix?: string;
+				prefix?: Schemas["FolderPath"];
 			};
 			output: Schemas["FoldersView"];
 		};
@@ -1586,7 +1575,7 @@ interface Paths {
 			};
 			query: {
 				/** Path of the file. */
-				path: string;
+				path: Schemas["FilePath"];
 			};
 			output: Schemas["ObjectReply"];
 		};
@@ -1598,7 +1587,7 @@ interface Paths {
 			};
 			query: {
 				/** Path of the file. */
-				path: string;
+				path: Schemas["FilePath"];
 			};
 			body: Schemas["ObjectSettings"];
 			output: Schemas["ObjectReply"];
@@ -2307,7 +2296,7 @@ type Link = Schemas["LinkView"];
 type LinkKind = Schemas["LinkKind"];
 type LinkState = Schemas["LinkState"];
 /** Settings of a shared link; `null` for no expiry, password or maximum. */
-type LinkSettings = Omit<Schemas["LinkSettings"], "expiresIn" | "expiresAt"> & {
+type LinkSettings = Omit<Schemas["LinkEditRequest"], "ended" | "expiresIn" | "expiresAt"> & {
 	/** Lifetime from now, 60 seconds to ten years; by default 7 days. */
 	expiresIn?: Duration | null;
 	/** Expiry instead of `expiresIn`. */

@@ -12,7 +12,7 @@ export type Link = Schemas["LinkView"];
 export type LinkKind = Schemas["LinkKind"];
 export type LinkState = Schemas["LinkState"];
 /** Settings of a shared link; `null` for no expiry, password or maximum. */
-export type LinkSettings = Omit<Schemas["LinkSettings"], "expiresIn" | "expiresAt"> & {
+export type LinkSettings = Omit<Schemas["LinkEditRequest"], "ended" | "expiresIn" | "expiresAt"> & {
   /** Lifetime from now, 60 seconds to ten years; by default 7 days. */
   expiresIn?: Duration | null;
   /** Expiry instead of `expiresIn`. */

@@ -2,6 +2,8 @@
 //!
 //! Non-goals: parsing, which `protocol` does, and meaning.
 
+use std::borrow::Cow;
+
 use catalog::limits::{EXPIRY_SECONDS_MAX, EXPIRY_SECONDS_MIN};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, SchemaType, Type};
@@ -13,6 +15,15 @@ pub struct Flag;
 
 /// Chunk of a file, as binary data.
 pub struct Chunk;
+
+/// Path of a file.
+pub struct FilePathSchema;
+
+/// Path of a folder, with a trailing slash; empty for the root.
+pub struct FolderPathSchema;
+
+/// Path of a file or folder.
+pub struct EntryPathSchema;
 
 /// Paging of a list: `limit` and `cursor`.
 pub struct PageParameters;
@@ -61,9 +72,21 @@ const BUCKET: &str = "^(?!(api|presigned|health|metrics|favicon\\.ico|robots\\.t
 /// Pattern of bucket names including the reserved ones, for which no bucket exists.
 const ANY_BUCKET: &str = "^[a-z0-9][a-z0-9._-]{2,62}$";
 
-/// Pattern of keys: no empty segment, no `.` and `..`, no control characters, no backslash.
-const KEY: &str = "^(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+\
-                   (/(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+)*/?$";
+/// Pattern of a path segment: not empty, not `.` or `..`, no control characters, no backslash.
+macro_rules! segment {
+    () => {
+        "(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+"
+    };
+}
+
+/// Pattern of the keys of files.
+const FILE: &str = concat!("^", segment!(), "(/", segment!(), ")*$");
+
+/// Pattern of the keys of folders; empty for the root.
+const FOLDER: &str = concat!("^(", segment!(), "/)*$");
+
+/// Pattern of keys.
+const KEY: &str = concat!("^", segment!(), "(/", segment!(), ")*/?$");
 
 impl PartialSchema for Flag {
     fn schema() -> RefOr<Schema> {
@@ -86,6 +109,33 @@ impl PartialSchema for Chunk {
 }
 
 impl ToSchema for Chunk {}
+
+/// Implements the schema of a path, under this name.
+macro_rules! path_schema {
+    ($of:ty, $name:literal, $pattern:expr, $description:literal) => {
+        impl PartialSchema for $of {
+            fn schema() -> RefOr<Schema> {
+                let text = ObjectBuilder::new().schema_type(Type::String);
+                text.pattern(Some($pattern)).description(Some($description)).into()
+            }
+        }
+
+        impl ToSchema for $of {
+            fn name() -> Cow<'static, str> {
+                $name.into()
+            }
+        }
+    };
+}
+
+path_schema!(FilePathSchema, "FilePath", FILE, "Path of a file, at most 1,024 bytes.");
+path_schema!(
+    FolderPathSchema,
+    "FolderPath",
+    FOLDER,
+    "Path of a folder, with a trailing slash; empty for the root."
+);
+path_schema!(EntryPathSchema, "EntryPath", KEY, "Path of a file or folder.");
 
 impl IntoParams for PageParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {

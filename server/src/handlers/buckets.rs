@@ -18,7 +18,7 @@ use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
 use service::auth::Caller;
-use service::parameters::{BucketNameParameter, Flag, PageParameters};
+use service::parameters::{BucketNameParameter, Flag, FolderPathSchema, PageParameters};
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
@@ -163,8 +163,8 @@ pub async fn show(
     params(
         BucketNameParameter,
         PageParameters,
-        ("prefix" = Option<String>, Query, description = "Folder whose subfolders are listed, with modification \
-            times; empty for the root. If absent, top-level folders are listed without modification times."),
+        ("prefix" = Option<FolderPathSchema>, Query, description = "Folder whose subfolders are listed, with \
+            modification times; empty for the root. If absent, top-level folders are listed without modification times."),
     ),
     responses((status = OK, body = FoldersView))
 )]

@@ -26,7 +26,7 @@ use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::auth::Caller;
-use service::parameters::{BucketNameParameter, PageParameters};
+use service::parameters::{BucketNameParameter, FilePathSchema, PageParameters};
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
@@ -80,6 +80,7 @@ enum VersionEnd {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UndeleteRequest {
+    #[schema(value_type = FilePathSchema)]
     path: String,
     /// Id of the version to restore; default: the newest intact version.
     #[serde(default)]

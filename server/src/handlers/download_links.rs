@@ -15,7 +15,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::auth::Caller;
 use service::limits;
-use service::parameters::BucketNameParameter;
+use service::parameters::{BucketNameParameter, FilePathSchema};
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
@@ -27,8 +27,10 @@ use super::file_in;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DownloadLinkRequest {
+    #[schema(value_type = FilePathSchema)]
     path: String,
     /// Lifetime in seconds, 1 to 604800; default 3600.
+    #[schema(minimum = 1, maximum = 604_800)]
     #[serde(default)]
     expires_in: Option<u64>,
 }

@@ -22,7 +22,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::auth::Caller;
 use service::job_services::check_allowed;
-use service::parameters::{IdParameter, PageParameters};
+use service::parameters::{FolderPathSchema, IdParameter, PageParameters};
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
@@ -39,6 +39,7 @@ pub enum JobRequest {
     DeleteFolder {
         bucket_name: String,
         /// Folder with a trailing slash.
+        #[schema(value_type = FolderPathSchema)]
         prefix: String,
     },
     /// Moves the files of a folder.
@@ -46,8 +47,10 @@ pub enum JobRequest {
     MoveFolder {
         bucket_name: String,
         /// Folder with a trailing slash.
+        #[schema(value_type = FolderPathSchema)]
         prefix: String,
         /// Destination folder with a trailing slash, outside the folder.
+        #[schema(value_type = FolderPathSchema)]
         to: String,
         on_conflict: Option<OnConflict>,
     },
@@ -56,8 +59,10 @@ pub enum JobRequest {
     UndeleteFolder {
         bucket_name: String,
         /// Folder with a trailing slash; empty for the whole bucket.
+        #[schema(value_type = FolderPathSchema)]
         prefix: String,
         /// Earliest time of deletion in RFC 3339 format.
+        #[schema(format = DateTime)]
         since: Option<String>,
     },
     /// Deletes all files of a bucket.
@@ -68,6 +73,7 @@ pub enum JobRequest {
     ImportUrls {
         bucket_name: String,
         /// Folder with a trailing slash; by default the whole bucket.
+        #[schema(value_type = Option<FolderPathSchema>)]
         prefix: Option<String>,
         /// URLs, at most 500, `http` or `https`.
         #[schema(max_items = 500)]
@@ -78,6 +84,7 @@ pub enum JobRequest {
     #[serde(rename_all = "camelCase")]
     Compact {
         /// Minimum percentage of dead bytes in a segment, 1 to 100.
+        #[schema(minimum = 1, maximum = 100)]
         dead_percent_min: Option<u8>,
     },
     /// Verifies all bytes of the store. Operators only.

@@ -11,7 +11,7 @@ use protocol::object_path::check_writable;
 use protocol::public_url::public_url;
 use serde::{Deserialize, Serialize};
 use service::auth::Caller;
-use service::parameters::BucketNameParameter;
+use service::parameters::{BucketNameParameter, FilePathSchema};
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
@@ -23,7 +23,9 @@ use super::file_in;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveRequest {
+    #[schema(value_type = FilePathSchema)]
     from: String,
+    #[schema(value_type = FilePathSchema)]
     to: String,
     #[serde(default)]
     on_conflict: Option<OnConflict>,

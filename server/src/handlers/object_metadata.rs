@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use service::attribute_change::{NewAttributes, change_attributes_of};
 use service::auth::Caller;
 use service::object_options::{ObjectOptions, UserMetadata, expiry_change};
-use service::parameters::BucketNameParameter;
+use service::parameters::{BucketNameParameter, FilePathSchema};
 use service::replies::Success;
 use service::request_context::Path;
 use service::state::AppState;
@@ -145,7 +145,7 @@ pub struct ObjectReply {
     path = "/api/buckets/{bucketName}/object",
     operation_id = "showObject",
     tag = "Files",
-    params(BucketNameParameter, ("path" = String, Query, description = "Path of the file.")),
+    params(BucketNameParameter, ("path" = FilePathSchema, Query, description = "Path of the file.")),
     responses(
         (status = OK, body = ObjectReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
@@ -171,7 +171,7 @@ pub async fn show(
     tag = "Files",
     params(
         BucketNameParameter,
-        ("path" = String, Query, description = "Path of the file."),
+        ("path" = FilePathSchema, Query, description = "Path of the file."),
         ("If-Match" = Option<String>, Header, description = "ETag that the file must have."),
     ),
     request_body = ObjectSettings,

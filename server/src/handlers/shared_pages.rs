@@ -35,6 +35,7 @@ use protocol::response_headers::ROBOTS_TAG;
 use service::delivery::deliver_shared;
 use service::link_access::{is_unlocked, link_state, shared_bucket, unlock_cookie};
 use service::link_body::link_body;
+use service::parameters::FilePathSchema;
 use service::path_params::{FilePath, UrlToken};
 use service::request_context::{Path, RoutedContext};
 use service::state::AppState;
@@ -222,7 +223,7 @@ async fn page_of_file(
     security(()),
     params(
         ("token" = String, Path, description = "Secret of the link."),
-        ("path" = String, Path, description = "Key of the file."),
+        ("path" = FilePathSchema, Path, description = "Key of the file."),
     ),
     responses(
         (status = OK, description = "File content.", content_type = "*/*"),

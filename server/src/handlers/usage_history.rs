@@ -83,9 +83,9 @@ struct UsagePointView {
         ("step" = Option<Step>, Query, description = "Interval of the points; default `hour`."),
         ("bucketName" = Option<String>, Query, description = "Bucket name; default: all accessible buckets or, for \
             operators, the whole server."),
-        ("from" = Option<String>, Query, description = "RFC 3339 time in the first interval. \
+        ("from" = Option<String>, Query, format = DateTime, description = "RFC 3339 time in the first interval. \
             Default: one hour, one day or 30 days ago."),
-        ("to" = Option<String>, Query, description = "RFC 3339 time after the start of the last \
+        ("to" = Option<String>, Query, format = DateTime, description = "RFC 3339 time after the start of the last \
             interval. Default: now."),
     ),
     responses((status = OK, body = HistoryReply), (status = NOT_FOUND, description = "`bucket_not_found`."))

@@ -22,7 +22,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use service::auth::Caller;
 use service::limits::{ZIP_BODY_BYTES_MAX, ZIP_DOWNLOAD_LIFETIME, ZIP_PATHS_MAX};
-use service::parameters::BucketNameParameter;
+use service::parameters::{BucketNameParameter, EntryPathSchema, FolderPathSchema};
 use service::path_params::UrlToken;
 use service::replies::Success;
 use service::request_context::{Path, RoutedContext};
@@ -37,7 +37,7 @@ const EXTENSION: &str = ".zip";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ZipRequest {
     /// Files, and folders, which end in `/`.
-    #[schema(min_items = 1, max_items = 10_000)]
+    #[schema(value_type = Vec<EntryPathSchema>, min_items = 1, max_items = 10_000)]
     paths: Vec<String>,
     /// File name of the archive.
     #[serde(default)]
@@ -65,7 +65,8 @@ pub struct ZipReply {
     tag = "Files",
     params(
         BucketNameParameter,
-        ("prefix" = Option<String>, Query, description = "Folder, such as `2026/`; the whole bucket if absent."),
+        ("prefix" = Option<FolderPathSchema>, Query, description = "Folder, such as `2026/`; the whole bucket if \
+            absent."),
         ("name" = Option<String>, Query, description = "File name of the archive; the folder's if absent."),
     ),
     responses(

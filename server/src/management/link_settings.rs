@@ -47,7 +47,7 @@ pub struct LinkSettings {
     /// Lifetime in seconds from now, 60 to 315,360,000; default 604,800 (7 days). `null` for no expiry. The setting
     /// `link_days_max` of the server may allow less.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<u64>, minimum = 60, maximum = 315_360_000)]
     pub expires_in: Option<Option<u64>>,
     /// Expiry instead of `expiresIn`. `null` for no expiry.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ pub struct LinkSettings {
     pub password: Option<Option<String>>,
     /// Maximum number of downloads, 1 to 1,000,000; `null` for no maximum.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000)]
     pub downloads_max: Option<Option<u64>>,
     /// Maximum number of uploaded files, 1 to 10,000; default 100.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct LinkSettings {
     pub files_max: Option<u64>,
     /// Maximum bytes of an uploaded file, at most the limit of the bucket; `null` for that limit.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<u64>, minimum = 1)]
     pub file_bytes_max: Option<Option<u64>>,
     /// Maximum bytes of all uploaded files together; default 10,000,000,000.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]

@@ -59,7 +59,7 @@ pub(super) fn schema(schema: &mut RefOr<Schema>) {
         RefOr::T(Schema::Array(array)) => {
             array.default.take_if(|default| default.is_null());
         }
-        RefOr::T(Schema::AllOf(parts)) => parts.items.iter_mut().for_each(self::schema),
+        RefOr::T(Schema::OneOf(choices)) => choices.items.iter_mut().for_each(self::schema),
         RefOr::T(_) => {}
     }
 }

@@ -35,7 +35,8 @@ pub(super) fn replies(document: &mut OpenApi) -> BTreeSet<String> {
     schemas.filter_map(name_of).map(str::to_owned).collect()
 }
 
-fn name_of(schema: &RefOr<Schema>) -> Option<&str> {
+/// Returns the name of a referenced schema.
+pub(super) fn name_of(schema: &RefOr<Schema>) -> Option<&str> {
     match schema {
         RefOr::Ref(reference) => reference.ref_location.rsplit('/').next(),
         RefOr::T(_) => None,
@@ -45,13 +46,6 @@ fn name_of(schema: &RefOr<Schema>) -> Option<&str> {
 fn add_field(components: &mut Components, reply: &str) {
     match components.schemas.get_mut(reply) {
         Some(RefOr::T(Schema::Object(object))) => add_to(object),
-        Some(RefOr::T(Schema::AllOf(parts))) => {
-            let objects = parts.items.iter_mut().filter_map(|part| match part {
-                RefOr::T(Schema::Object(object)) => Some(object),
-                _ => None,
-            });
-            objects.take(1).for_each(add_to);
-        }
         Some(RefOr::T(Schema::OneOf(choices))) => {
             let choices: Vec<_> =
                 choices.items.iter().filter_map(name_of).map(str::to_owned).collect();
