@@ -159,7 +159,7 @@ pub const SUBSCRIPTION_NAMES_MAX: usize = 1 << 20;
 pub const BODY_CACHE_BYTES: usize = 16 * MIB;
 /// Time in milliseconds for which a page counts as resident after a check or a read. The kernel evicts recently used
 /// pages last.
-pub const RESIDENCY_TTL_MS: u64 = 100;
+pub const RESIDENCY_TTL_MS: u64 = 1_000;
 /// Maximum number of bytes of a body that one read verifies and returns.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 
