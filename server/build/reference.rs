@@ -248,7 +248,9 @@ impl<'a> Reference<'a> {
         let resolved = resolve(self.document, schema);
         let required = if is_required { " <strong>required</strong>" } else { "" };
         let kind = escape(&self.kind(schema));
-        let about = prose(about.unwrap_or_else(|| text(resolved, "description")));
+        // A reference may have a description of its own.
+        let own = Some(text(schema, "description")).filter(|own| !own.is_empty());
+        let about = prose(about.or(own).unwrap_or_else(|| text(resolved, "description")));
         let bounds = escape(&bounds(resolved));
         let _ = write!(
             html,

@@ -131,6 +131,9 @@ async fn documentation_reference_covers_every_operation() {
     {
         assert!(buckets.contains(text), "{text}");
     }
+    // A field whose schema is referenced has its own description.
+    let links = anonymous.get("/-/docs/reference/links").await.text();
+    assert!(links.contains("Kind of the link; fixed after creation"), "{links}");
 }
 
 #[tokio::test]
