@@ -1298,7 +1298,7 @@ interface Paths {
 				/** Bucket name. */
 				bucket: string;
 				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-				path: string;
+				path: Schemas["EntryPath"];
 			};
 			query?: {
 				/** Whether to replace an existing file; otherwise the new file gets an unused name. */
@@ -1329,7 +1329,7 @@ interface Paths {
 				/** Bucket name. */
 				bucket: string;
 				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-				path: string;
+				path: Schemas["EntryPath"];
 			};
 			query: {
 				/** Token of the presigned URL. */
@@ -1344,7 +1344,7 @@ interface Paths {
 				/** Bucket name. */
 				bucket: string;
 				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-				path: string;
+				path: Schemas["EntryPath"];
 			};
 			output: Schemas["DeleteReply"];
 		};
@@ -1356,7 +1356,7 @@ interface Paths {
 				/** Bucket name. */
 				bucket: string;
 				/** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-				path: string;
+				path: Schemas["EntryPath"];
 			};
 			query?: {
 				/** Lifetime in seconds, or expiry as Unix time in seconds or milliseconds; clamped to 1 to 3600 seconds. Aliases: `expiresAt`, `ttl`. */

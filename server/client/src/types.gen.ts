@@ -1302,7 +1302,7 @@ export interface Paths {
         /** Bucket name. */
         bucket: string;
         /** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-        path: string;
+        path: Schemas["EntryPath"];
       };
       query?: {
         /** Whether to replace an existing file; otherwise the new file gets an unused name. */
@@ -1333,7 +1333,7 @@ export interface Paths {
         /** Bucket name. */
         bucket: string;
         /** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-        path: string;
+        path: Schemas["EntryPath"];
       };
       query: {
         /** Token of the presigned URL. */
@@ -1348,7 +1348,7 @@ export interface Paths {
         /** Bucket name. */
         bucket: string;
         /** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-        path: string;
+        path: Schemas["EntryPath"];
       };
       output: Schemas["DeleteReply"];
     };
@@ -1360,7 +1360,7 @@ export interface Paths {
         /** Bucket name. */
         bucket: string;
         /** Key of a file, or of a folder with a trailing slash. Slashes need not be encoded. */
-        path: string;
+        path: Schemas["EntryPath"];
       };
       query?: {
         /** Lifetime in seconds, or expiry as Unix time in seconds or milliseconds; clamped to 1 to 3600 seconds. Aliases: `expiresAt`, `ttl`. */

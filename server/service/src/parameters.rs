@@ -73,20 +73,7 @@ const BUCKET: &str = "^(?!(api|presigned|health|metrics|favicon\\.ico|robots\\.t
 const ANY_BUCKET: &str = "^[a-z0-9][a-z0-9._-]{2,62}$";
 
 /// Pattern of a path segment: not empty, not `.` or `..`, no control characters, no backslash.
-macro_rules! segment {
-    () => {
-        "(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+"
-    };
-}
-
-/// Pattern of the keys of files.
-const FILE: &str = concat!("^", segment!(), "(/", segment!(), ")*$");
-
-/// Pattern of the keys of folders; empty for the root.
-const FOLDER: &str = concat!("^(", segment!(), "/)*$");
-
-/// Pattern of keys.
-const KEY: &str = concat!("^", segment!(), "(/", segment!(), ")*/?$");
+const SEGMENT: &str = "(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+";
 
 impl PartialSchema for Flag {
     fn schema() -> RefOr<Schema> {
@@ -110,13 +97,15 @@ impl PartialSchema for Chunk {
 
 impl ToSchema for Chunk {}
 
-/// Implements the schema of a path, under this name.
+/// Implements the schema of a path under this name, with a pattern of path segments.
 macro_rules! path_schema {
-    ($of:ty, $name:literal, $pattern:expr, $description:literal) => {
+    ($of:ty, $name:literal, $pattern:literal, $description:literal) => {
         impl PartialSchema for $of {
             fn schema() -> RefOr<Schema> {
                 let text = ObjectBuilder::new().schema_type(Type::String);
-                text.pattern(Some($pattern)).description(Some($description)).into()
+                text.pattern(Some(format!($pattern, SEGMENT)))
+                    .description(Some($description))
+                    .into()
             }
         }
 
@@ -128,14 +117,14 @@ macro_rules! path_schema {
     };
 }
 
-path_schema!(FilePathSchema, "FilePath", FILE, "Path of a file, at most 1,024 bytes.");
+path_schema!(FilePathSchema, "FilePath", "^{0}(/{0})*$", "Path of a file, at most 1,024 bytes.");
 path_schema!(
     FolderPathSchema,
     "FolderPath",
-    FOLDER,
+    "^({0}/)*$",
     "Path of a folder, with a trailing slash; empty for the root."
 );
-path_schema!(EntryPathSchema, "EntryPath", KEY, "Path of a file or folder.");
+path_schema!(EntryPathSchema, "EntryPath", "^{0}(/{0})*/?$", "Path of a file or folder.");
 
 impl IntoParams for PageParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
@@ -163,7 +152,7 @@ impl IntoParams for NameFilterParameter {
 
 impl IntoParams for UploadParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let flag = || RefOr::Ref(utoipa::openapi::Ref::from_schema_name("Flag"));
+        let flag = || reference("Flag");
         vec![
             query(
                 "overwrite",
@@ -239,7 +228,10 @@ impl IntoParams for ObjectPathParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let key = "Key of a file, or of a folder with a trailing slash. Slashes need not be \
             encoded.";
-        vec![path("bucket", pattern(BUCKET), "Bucket name."), path("path", pattern(KEY), key)]
+        vec![
+            path("bucket", pattern(BUCKET), "Bucket name."),
+            path("path", reference("EntryPath"), key),
+        ]
     }
 }
 
@@ -331,6 +323,10 @@ fn parameter(
 
 fn text() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).into()
+}
+
+fn reference(name: &str) -> RefOr<Schema> {
+    RefOr::Ref(utoipa::openapi::Ref::from_schema_name(name))
 }
 
 fn pattern(pattern: &str) -> RefOr<Schema> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use utoipa::openapi::schema::{AllOf, Object, Schema};
-use utoipa::openapi::{OpenApi, RefOr};
+use utoipa::openapi::{Components, OpenApi, RefOr};
 
 use super::success::name_of;
 
@@ -13,10 +13,10 @@ use super::success::name_of;
 pub(super) fn join(document: &mut OpenApi) {
     let Some(components) = &mut document.components else { return };
     let mut parts = BTreeSet::new();
-    let before = components.schemas.clone();
-    for (name, schema) in &before {
+    let before = components.clone();
+    for (name, schema) in &before.schemas {
         if let RefOr::T(Schema::AllOf(all)) = schema
-            && let Some(object) = joined(all, &|name| before.get(name))
+            && let Some(object) = joined(all, &before)
         {
             parts.extend(all.items.iter().filter_map(name_of));
             components.schemas.insert(name.clone(), RefOr::T(Schema::Object(object)));
@@ -30,12 +30,12 @@ pub(super) fn join(document: &mut OpenApi) {
 }
 
 /// Returns the object with the properties of all parts, unless one of them is no object.
-fn joined<'a>(all: &'a AllOf, find: &impl Fn(&str) -> Option<&'a RefOr<Schema>>) -> Option<Object> {
+fn joined(all: &AllOf, components: &Components) -> Option<Object> {
     // The properties of the type itself come last.
     let (own, parts) = all.items.split_last()?;
-    let mut whole = object(own, find)?;
+    let mut whole = object(own, components)?;
     for part in parts {
-        let part = with_descriptions(object(part, find)?);
+        let part = with_descriptions(object(part, components)?);
         whole.properties.extend(part.properties);
         whole.required.extend(part.required);
         whole.additional_properties = whole.additional_properties.or(part.additional_properties);
@@ -44,14 +44,11 @@ fn joined<'a>(all: &'a AllOf, find: &impl Fn(&str) -> Option<&'a RefOr<Schema>>)
     Some(whole)
 }
 
-fn object<'a>(
-    part: &'a RefOr<Schema>,
-    find: &impl Fn(&str) -> Option<&'a RefOr<Schema>>,
-) -> Option<Object> {
+fn object(part: &RefOr<Schema>, components: &Components) -> Option<Object> {
     match part {
-        RefOr::Ref(_) => object(find(name_of(part)?)?, find),
+        RefOr::Ref(_) => object(components.schemas.get(name_of(part)?)?, components),
         RefOr::T(Schema::Object(object)) => Some(object.clone()),
-        RefOr::T(Schema::AllOf(all)) => joined(all, find),
+        RefOr::T(Schema::AllOf(all)) => joined(all, components),
         RefOr::T(_) => None,
     }
 }
