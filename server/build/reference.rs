@@ -226,14 +226,20 @@ impl<'a> Reference<'a> {
         is_request: bool,
         depth: usize,
     ) -> Vec<(String, &'a Value)> {
-        let Some(inside) = self.inside(schema) else { return Vec::new() };
-        let fields = self.fields(inside);
-        html.push_str("<dl class=\"fields\">\n");
-        for (name, field, is_required) in &fields {
-            self.entry(html, (name, "", *is_required && is_request), field, None, depth - 1);
+        let objects = self.objects(schema);
+        let mut all = Vec::new();
+        for object in &objects {
+            if objects.len() > 1 {
+                let _ = writeln!(html, "<p>{}</p>", prose(text(object, "description")));
+            }
+            html.push_str("<dl class=\"fields\">\n");
+            for (name, field, is_required) in self.fields(object) {
+                self.entry(html, (&name, "", is_required && is_request), field, None, depth - 1);
+                all.push((name, resolve(self.document, field)));
+            }
+            html.push_str("</dl>\n");
         }
-        html.push_str("</dl>\n");
-        fields.into_iter().map(|(name, field, _)| (name, resolve(self.document, field))).collect()
+        all
     }
 
     /// Writes a parameter or field: name, place and whether it is required, type, description, and its own fields.
@@ -248,9 +254,7 @@ impl<'a> Reference<'a> {
         let resolved = resolve(self.document, schema);
         let required = if is_required { " <strong>required</strong>" } else { "" };
         let kind = escape(&self.kind(schema));
-        // A reference may have a description of its own.
-        let own = Some(text(schema, "description")).filter(|own| !own.is_empty());
-        let about = prose(about.or(own).unwrap_or_else(|| text(resolved, "description")));
+        let about = prose(about.unwrap_or_else(|| self.description(schema)));
         let bounds = escape(&bounds(resolved));
         let _ = write!(
             html,
@@ -260,7 +264,7 @@ impl<'a> Reference<'a> {
         for part in [about, bounds].iter().filter(|part| !part.is_empty()) {
             let _ = write!(html, "<p>{part}</p>");
         }
-        if depth > 0 && self.inside(schema).is_some() {
+        if depth > 0 && !self.objects(schema).is_empty() {
             html.push_str("<details><summary>Fields</summary>");
             self.tree(html, schema, false, depth);
             html.push_str("</details>");
@@ -268,14 +272,22 @@ impl<'a> Reference<'a> {
         html.push_str("</dd>\n");
     }
 
-    /// Returns the schema of an object, of the items of an array, or of the first alternative with fields.
-    fn inside(&self, schema: &'a Value) -> Option<&'a Value> {
+    /// Returns the description of a schema: its own, that of the referenced schema, or that of its first alternative.
+    fn description(&self, schema: &'a Value) -> &'a str {
+        let resolved = resolve(self.document, schema);
+        let own = [schema, resolved].into_iter().map(|it| text(it, "description"));
+        let of_alternatives = alternatives(resolved).map(|it| self.description(it));
+        own.chain(of_alternatives).find(|about| !about.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the schemas with fields: an object, the items of an array, or each alternative.
+    fn objects(&self, schema: &'a Value) -> Vec<&'a Value> {
         let schema = resolve(self.document, schema);
         if schema.get("properties").is_some() {
-            return Some(schema);
+            return vec![schema];
         }
         let items = schema.get("items").into_iter();
-        items.chain(alternatives(schema)).find_map(|part| self.inside(part))
+        items.chain(alternatives(schema)).flat_map(|part| self.objects(part)).collect()
     }
 
     /// Returns the fields of an object, and whether they are required.
@@ -288,7 +300,8 @@ impl<'a> Reference<'a> {
     /// Returns the type of a schema in a few words.
     fn kind(&self, schema: &'a Value) -> String {
         let resolved = resolve(self.document, schema);
-        let kinds: Vec<String> = alternatives(resolved).map(|it| self.kind(it)).collect();
+        let mut kinds: Vec<String> = alternatives(resolved).map(|it| self.kind(it)).collect();
+        kinds.dedup();
         if !kinds.is_empty() {
             return kinds.join(" or ");
         }

@@ -134,6 +134,17 @@ async fn documentation_reference_covers_every_operation() {
     // A field whose schema is referenced has its own description.
     let links = anonymous.get("/-/docs/reference/links").await.text();
     assert!(links.contains("Kind of the link; fixed after creation"), "{links}");
+    // Each form of a body has its fields, and an optional field has its description.
+    let jobs = anonymous.get("/-/docs/reference/jobs").await.text();
+    for text in [
+        "<p>Deletes the files of a folder.</p>",
+        "<p>Moves the files of a folder.</p>",
+        "&quot;moveFolder&quot;",
+        "Destination folder with a trailing slash, outside the folder.",
+        "by default the whole bucket",
+    ] {
+        assert!(jobs.contains(text), "{text}: {jobs}");
+    }
 }
 
 #[tokio::test]
