@@ -161,7 +161,7 @@ fn tagged(mut prefix: Vec<u8>, tag: u8) -> Vec<u8> {
 fn folders(bytes: &[u8]) -> Result<(BucketName, String, &[u8]), Malformed> {
     let (bucket, mut rest) = segment_of_path(bytes)?;
     let bucket = BucketName::parse(bucket)?;
-    let mut path = String::new();
+    let mut path = String::with_capacity(bytes.len());
     while let Some((&KEY_FOLDER, after)) = rest.split_first() {
         let (folder, after) = segment_of_path(after)?;
         path.push_str(folder);
@@ -172,7 +172,7 @@ fn folders(bytes: &[u8]) -> Result<(BucketName, String, &[u8]), Malformed> {
 }
 
 fn segment_of_path(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
-    let end = bytes.iter().position(|byte| *byte == KEY_END).ok_or(Malformed::Short)?;
+    let end = memchr(KEY_END, bytes).ok_or(Malformed::Short)?;
     let (name, rest) = bytes.split_at_checked(end).ok_or(Malformed::Short)?;
     Ok((file(name)?, rest.get(1..).unwrap_or_default()))
 }

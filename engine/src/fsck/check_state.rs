@@ -9,7 +9,7 @@ use super::check_report::Report;
 use super::finding::{Finding, Remedy, Severity};
 use super::name_state::Gaps;
 use super::suspect::Suspect;
-use super::walked_names::WalkedNames;
+use super::walked_names::{NameBatch, WalkedNames};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{SegmentId, SegmentUsage};
@@ -69,6 +69,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
     /// Names of the records of the checked segments.
     pub(super) names: Arc<WalkedNames>,
+    /// Names that are not added to them yet; `None` once there are too many.
+    pub(super) name_batch: Option<NameBatch>,
 }
 
 /// Shared state for checks of single segments.
@@ -112,6 +114,7 @@ impl Root {
             retained: BTreeSet::new(),
             punched: BTreeMap::new(),
             names: Arc::clone(&self.names),
+            name_batch: Some(NameBatch::new()),
         }
     }
 }
@@ -129,7 +132,8 @@ impl Check<'_, '_> {
     }
 
     /// Converts the check into its result.
-    pub(super) fn into_part(self) -> CheckPart {
+    pub(super) fn into_part(mut self) -> CheckPart {
+        self.add_collected_names();
         CheckPart {
             report: self.report,
             gaps: self.gaps,

@@ -6,6 +6,7 @@
 //! Guarantees: an object is reported as lost only after its record was looked up at its location.
 //! Non-goals: reading records.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::mem;
@@ -46,29 +47,31 @@ enum DamageOutcome {
     Derived,
 }
 
-/// Entries of the index, with their keys.
+/// Keys and encoded entries of the index.
 #[derive(Default)]
 struct EntryChunk {
-    keys: Vec<u8>,
-    /// Entries, each with the end of its key.
-    entries: Vec<(usize, Entry)>,
+    bytes: Vec<u8>,
+    /// Ends of each key and of its entry.
+    ends: Vec<(usize, usize)>,
 }
 
 impl EntryChunk {
-    fn push(&mut self, key: &[u8], entry: Entry) {
-        self.keys.extend_from_slice(key);
-        self.entries.push((self.keys.len(), entry));
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
     }
 
     fn is_full(&self) -> bool {
-        self.entries.len() >= CHUNK_ITEMS
+        self.ends.len() >= CHUNK_ITEMS
     }
 
-    fn entries(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
+    fn entries(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut start = 0;
-        self.entries.iter().map(move |(end, entry)| {
-            let key = self.keys.get(mem::replace(&mut start, *end)..*end);
-            (key.unwrap_or_default(), entry)
+        self.ends.iter().filter_map(move |(key_end, end)| {
+            let key = self.bytes.get(mem::replace(&mut start, *end)..*key_end)?;
+            Some((key, self.bytes.get(*key_end..*end)?))
         })
     }
 }
@@ -77,11 +80,13 @@ impl Check<'_, '_> {
     /// Checks all names.
     pub(super) fn cross_check_names(&mut self, ground: &mut StoreSurvey) -> Result<()> {
         let records: u64 = ground.segments.values().map(|held| held.records).sum();
+        self.add_collected_names();
         let mut walked = self.names.take().filter(|_| ground.is_whole());
         let passes = if walked.is_some() { 1 } else { self.names.passes(records) };
         let mut faults = IndexFaults::default();
         let mut pointed = Pointed::default();
         let mut dead = BTreeMap::new();
+        let earlier = self.report.findings.len();
         for number in 0..passes {
             let part = PassPart { number, of: passes };
             let mut pass = Pass { part, known: ByName::default() };
@@ -94,6 +99,9 @@ impl Check<'_, '_> {
             self.match_known(ground, &pass, &mut faults)?;
             self.classify_suspects(ground, &pass, &mut dead);
         }
+        // The order does not depend on the number of passes.
+        let order = |it: &Finding| (Reverse(it.severity), it.file.clone(), it.what.clone());
+        self.report.findings.get_mut(earlier..).unwrap_or_default().sort_by_cached_key(order);
         self.check_usage(ground, &pointed, &mut faults)?;
         self.report_index_faults(faults);
         for (path, (count, offset)) in dead {
@@ -120,27 +128,32 @@ impl Check<'_, '_> {
     ) -> Result<()> {
         let Some(index) = self.index.clone() else { return Ok(()) };
         let part = pass.part;
-        let (mut miscounts, mut index_error) = (IndexFaults::default(), None);
+        let view = index.view();
+        let (mut miscounts, mut read_error, mut entry_error) = (IndexFaults::default(), None, None);
         let read = |give: &mut dyn FnMut(EntryChunk) -> Result<()>| {
             let (mut chunk, mut is_stopped) = (EntryChunk::default(), false);
-            let each = |key: &[u8], entry| {
-                chunk.push(key, entry);
+            let each = |key: &[u8], value: &[u8]| {
+                chunk.push(key, value);
                 let given = if chunk.is_full() { give(mem::take(&mut chunk)) } else { Ok(()) };
                 given.inspect_err(|_| is_stopped = true)
             };
             let read = match part.is_first() {
-                true => index.verify_entries(|it| miscounts.add(|| it.to_string()), each),
+                true => view.verify_entries(|it| miscounts.add(|| it.to_string()), each),
                 false => index.each_entry(each),
             };
-            index_error = read.as_ref().err().filter(|_| !is_stopped).cloned();
+            read_error = read.as_ref().err().filter(|_| !is_stopped).cloned();
             read.and_then(|()| give(chunk))
         };
         let compared = pipeline(self.workers, read, |chunk| {
-            for (key, entry) in chunk.entries() {
+            for (key, value) in chunk.entries() {
+                let is_found =
+                    if part.is_first() { view.verify_lookup(key, value) } else { Ok(()) };
+                let entry = is_found.and_then(|()| Index::entry_of(key, value));
+                let entry = &entry.inspect_err(|error| entry_error = Some(error.clone()))?;
                 if part.is_first() {
                     pointed.add_entry(entry);
                     if let EntryContent::Big { bytes, segment } = entry.content
-                        && let usage = index.view().segment_usage(segment)?
+                        && let usage = view.segment_usage(segment)?
                         && usage.is_none_or(|usage| usage.live_bytes != bytes)
                     {
                         let name = Index::name_of(key)?;
@@ -156,7 +169,7 @@ impl Check<'_, '_> {
             Ok(())
         });
         faults.append(miscounts);
-        self.index_error = index_error;
+        self.index_error = read_error.or(entry_error);
         compared
     }
 

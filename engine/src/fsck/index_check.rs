@@ -85,22 +85,24 @@ impl Check<'_, '_> {
         let mut retained = BTreeSet::new();
         let opened = Index::open(place, u64::MAX).and_then(|index| {
             let position = index.checkpointed();
-            let mut segments = 0_u64;
-            index.each_segment(|_, _| {
+            let (mut segments, mut names) = (0_u64, 0_u64);
+            index.each_segment(|_, usage| {
                 segments += 1;
+                names = names.saturating_add(usage.live_count);
                 Ok(())
             })?;
             index.each_fact(|_, _| Ok(()))?;
             retained = index.view().retained()?.into_iter().map(|(id, _)| id).collect();
-            Ok((index, position, segments))
+            Ok((index, position, segments, names))
         });
         match opened {
-            Ok((index, None, segments)) if segments > 0 => {
+            Ok((index, None, segments, _)) if segments > 0 => {
                 index.close();
                 let what = "the index is incomplete; opening the store rebuilds it";
                 self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::SkipDamage);
             }
-            Ok((index, position, _)) => {
+            Ok((index, position, _, names)) => {
+                self.names.expect(names);
                 self.retained = retained;
                 self.applied_lsn = position.map_or(0, |position| position.lsn);
                 self.index = Some(Arc::new(index));

@@ -68,12 +68,12 @@ impl Hasher for IdentityHasher {
 
 /// Returns the hash of the name of an object, by its index key.
 pub(super) fn hash_of_key(key: &[u8]) -> NameHash {
-    hash(0, key)
+    hash(key)
 }
 
-/// Returns the hash of a fact name.
+/// Returns the hash of a fact name. No index key starts with 0.
 pub(super) fn hash_of_fact(name: &FactName) -> NameHash {
-    hash(1, name.as_str().as_bytes())
+    hash(&[&[0], name.as_str().as_bytes()].concat())
 }
 
 /// Returns the hash of the name that a record refers to.
@@ -87,12 +87,8 @@ pub(super) fn hash_of(record: &Record) -> Option<NameHash> {
     }
 }
 
-fn hash(kind: u8, name: &[u8]) -> NameHash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[kind]).update(name);
-    let mut short = NameHash::default();
-    short.copy_from_slice(hasher.finalize().as_bytes().split_at(16).0);
-    short
+fn hash(name: &[u8]) -> NameHash {
+    blake3::hash(name).as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// State of a name according to a record.

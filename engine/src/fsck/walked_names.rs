@@ -5,8 +5,17 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::name_state::{ByName, NameState, SegmentOffset, add_newest, newest_of};
+use super::check_state::Check;
+use super::name_state::{
+    ByName, NameHash, NameState, NewestRecord, SegmentOffset, add_newest, newest_of,
+};
 use crate::format::Record;
+
+/// Names of records, and what the records say about them.
+pub(super) type NameBatch = Vec<(NameHash, NewestRecord)>;
+
+/// Records per batch.
+const BATCH_RECORDS: usize = 256;
 
 /// Names from all workers.
 pub(super) struct WalkedNames {
@@ -27,19 +36,27 @@ impl WalkedNames {
         records / self.names_max + 1
     }
 
-    /// Adds a record.
-    pub(super) fn add(&self, record: &Record, at: SegmentOffset, applied_lsn: u64) {
-        if self.lock().is_none() {
-            return;
-        }
-        let Some((hash, newest)) = newest_of(record, at) else { return };
+    /// Makes room for at least this number of names; collects none if they do not fit in one pass.
+    pub(super) fn expect(&self, count: u64) {
         let mut names = self.lock();
-        if let Some(known) = names.as_mut() {
+        let room = usize::try_from(count).ok().filter(|_| count < self.names_max);
+        match (names.as_mut(), room) {
+            (Some(known), Some(room)) => known.reserve(room),
+            _ => *names = None,
+        }
+    }
+
+    /// Adds the records of a batch, and empties it. Returns whether more are wanted.
+    fn add(&self, batch: &mut NameBatch, applied_lsn: u64) -> bool {
+        let mut names = self.lock();
+        for (hash, newest) in batch.drain(..) {
+            let Some(known) = names.as_mut() else { return false };
             add_newest(known, hash, newest, applied_lsn);
             if known.len() as u64 >= self.names_max {
                 *names = None;
             }
         }
+        names.is_some()
     }
 
     /// Takes the names, if they are complete.
@@ -49,5 +66,21 @@ impl WalkedNames {
 
     fn lock(&self) -> MutexGuard<'_, Option<ByName<NameState>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Check<'_, '_> {
+    /// Collects the name of a record.
+    pub(super) fn collect_name(&mut self, record: &Record, at: SegmentOffset) {
+        let Some(batch) = &mut self.name_batch else { return };
+        batch.extend(newest_of(record, at));
+        if batch.len() >= BATCH_RECORDS {
+            self.add_collected_names();
+        }
+    }
+
+    /// Adds the collected names to those of all workers.
+    pub(super) fn add_collected_names(&mut self) {
+        self.name_batch.take_if(|batch| !self.names.add(batch, self.applied_lsn));
     }
 }

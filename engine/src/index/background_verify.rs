@@ -86,17 +86,6 @@ impl Index {
         self.condemned.0.load(Ordering::SeqCst)
     }
 
-    /// Verifies every entry of the checkpointed index, and calls `each` with its key, in key order, until that fails.
-    /// `miscounted` is called for every counter that differs from its entries.
-    pub(crate) fn verify_entries(
-        &self,
-        miscounted: impl FnMut(CounterMismatch),
-        each: impl FnMut(&[u8], Entry) -> Result<()>,
-    ) -> Result<()> {
-        let view = self.view();
-        Self::guard(|| audit(&view.checkpointed, miscounted, each))
-    }
-
     /// Runs work that reads redb. Its file is untrusted: redb may panic on bytes that it never wrote, which counts
     /// as corruption.
     pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -104,27 +93,44 @@ impl Index {
     }
 }
 
-fn audit(
-    index: &Checkpointed,
-    miscounted: impl FnMut(CounterMismatch),
-    mut each: impl FnMut(&[u8], Entry) -> Result<()>,
-) -> Result<()> {
-    let mut count = CounterCheck { index, miscounted, under_way: Vec::new(), rows: 0 };
-    let mut last: Vec<u8> = Vec::new();
-    for item in index.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
-        let (key, value) = item.map_err(unusable)?;
-        let (key, value) = (key.value(), value.value());
-        let entry = Entry::decode(key, value).map_err(damaged)?;
-        entry_key::decode(key).map_err(damaged)?;
-        let found = index.entries.get(key).map_err(unusable)?;
-        if last.as_slice() >= key || found.is_none_or(|found| found.value() != value) {
-            return Err(damaged(Malformed::Structure));
-        }
-        count.add(key, &entry)?;
-        key.clone_into(&mut last);
-        each(key, entry)?;
+impl View {
+    /// Verifies every entry of the checkpointed index, and calls `each` with its key and value, in key order, until
+    /// that fails. `miscounted` is called for every counter that differs from its entries.
+    /// [`Self::verify_lookup`] verifies the rest.
+    pub(crate) fn verify_entries(
+        &self,
+        miscounted: impl FnMut(CounterMismatch),
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let index = self.checkpointed.as_ref();
+        let mut count = CounterCheck { index, miscounted, under_way: Vec::new(), rows: 0 };
+        let mut last: Vec<u8> = Vec::new();
+        Index::guard(|| {
+            for item in index.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
+                let (key, value) = item.map_err(unusable)?;
+                let (key, value) = (key.value(), value.value());
+                entry_key::decode(key).map_err(damaged)?;
+                if last.as_slice() >= key {
+                    return Err(damaged(Malformed::Structure));
+                }
+                count.add(key, &Entry::decode(key, value).map_err(damaged)?)?;
+                key.clone_into(&mut last);
+                each(key, value)?;
+            }
+            count.end()
+        })
     }
-    count.end()
+
+    /// Verifies that a lookup in the checkpointed index finds an entry.
+    pub(crate) fn verify_lookup(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Index::guard(|| {
+            let found = self.checkpointed.entries.get(key).map_err(unusable)?;
+            match found.is_some_and(|found| found.value() == value) {
+                true => Ok(()),
+                false => Err(damaged(Malformed::Structure)),
+            }
+        })
+    }
 }
 
 /// Counter over entries in key order, in which the entries of a bucket or folder are contiguous.

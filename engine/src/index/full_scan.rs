@@ -15,18 +15,23 @@ use crate::format::{Entry, SegmentId, SegmentUsage, entry_key};
 use crate::name::{FactName, ObjectName};
 
 impl Index {
-    /// Iterates over all entries, with their keys, in key order.
+    /// Iterates over the keys and encoded entries in key order.
     pub(crate) fn each_entry(
         &self,
-        mut each: impl FnMut(&[u8], Entry) -> Result<()>,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
         self.read_all(|view| {
             for item in view.checkpointed.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
                 let (key, value) = item.map_err(unusable)?;
-                each(key.value(), Entry::decode(key.value(), value.value()).map_err(damaged)?)?;
+                each(key.value(), value.value())?;
             }
             Ok(())
         })
+    }
+
+    /// Decodes an entry.
+    pub(crate) fn entry_of(key: &[u8], value: &[u8]) -> Result<Entry> {
+        Entry::decode(key, value).map_err(damaged)
     }
 
     /// Decodes the key of an entry.

@@ -84,7 +84,7 @@ pub(super) fn next_bytes(
         };
         add_references(&view, &mut read.big);
         length += group_bytes;
-        read.pieces.push(group.into_bytes());
+        read.pieces.push(Bytes::from_owner(group));
     }
     Ok(Some(read))
 }

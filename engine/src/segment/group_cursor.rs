@@ -40,11 +40,16 @@ pub(crate) struct GroupCursor {
     spare: Vec<u8>,
 }
 
-/// Read-ahead buffer after the current position.
+/// Read-ahead buffer. Groups that were read ahead share it, until it is refilled.
 #[derive(Default)]
 struct Ahead {
+    buffer: Arc<Vec<u8>>,
+    /// Offset in the segment of the first byte of the buffer.
     offset: u64,
-    bytes: Vec<u8>,
+    /// Number of bytes that were read into the buffer.
+    read_bytes: usize,
+    /// Offset in the segment up to which read-ahead in the background was started.
+    begun_to: u64,
 }
 
 /// Result of one step.
@@ -59,7 +64,8 @@ pub(crate) enum GroupStep {
 
 /// Group in memory.
 pub(crate) struct ReadGroup {
-    bytes: Vec<u8>,
+    buffer: Arc<Vec<u8>>,
+    range: Range<usize>,
     place: DiskAddress,
     class: SegmentClass,
     /// Offset of the group in its segment.
@@ -76,19 +82,20 @@ impl ReadGroup {
     /// Decodes the group.
     pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
         match self.class {
-            SegmentClass::Compacted => GroupView::decode_compacted(&self.bytes, self.place),
-            _ => GroupView::decode(&self.bytes, self.place),
+            SegmentClass::Compacted => GroupView::decode_compacted(self.bytes(), self.place),
+            _ => GroupView::decode(self.bytes(), self.place),
         }
-    }
-
-    /// Converts the group into its encoded bytes.
-    pub(crate) fn into_bytes(self) -> bytes::Bytes {
-        self.bytes.into()
     }
 
     /// Returns the encoded group.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.buffer.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for ReadGroup {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 
@@ -127,8 +134,10 @@ impl GroupCursor {
 
     /// Reuses the buffer of a group that is no longer needed.
     pub(crate) fn recycle_buffer(&mut self, walked: GroupStep) {
-        if let GroupStep::Group(group) = walked {
-            self.spare = group.bytes;
+        if let GroupStep::Group(group) = walked
+            && let Some(buffer) = Arc::into_inner(group.buffer)
+        {
+            self.spare = buffer;
         }
     }
 
@@ -206,14 +215,9 @@ impl GroupCursor {
             return Ok(GroupStep::Broken(Malformed::Length));
         }
         let start = self.offset;
-        let bytes = if self.with_bodies {
-            self.read_group(start, header.group_bytes as usize)?
-        } else {
-            let spare = std::mem::take(&mut self.spare);
-            read_heads(&header, place, spare, |at, piece| self.read(start + at as u64, piece))?
-        };
+        let (buffer, range) = self.read_group(&header, place)?;
         let class = self.class;
-        let group = ReadGroup { bytes, place, class, start, header, header_checksum, end };
+        let group = ReadGroup { buffer, range, place, class, start, header, header_checksum, end };
         Ok(GroupStep::Group(group))
     }
 
@@ -329,35 +333,43 @@ impl GroupCursor {
     fn read_group_header(&mut self, offset: u64) -> Result<[u8; GROUP_HEADER_BYTES]> {
         let mut head = [0; GROUP_HEADER_BYTES];
         match self.read_ahead(offset, GROUP_HEADER_BYTES) {
-            Some(bytes) => head.copy_from_slice(bytes),
+            Some((buffer, range)) => head.copy_from_slice(&buffer[range]),
             None => self.read(offset, &mut head)?,
         }
         Ok(head)
     }
 
-    /// Reads a group at or after the position, through the read-ahead buffer.
-    fn read_group(&mut self, offset: u64, length: usize) -> Result<Vec<u8>> {
-        let mut group = std::mem::take(&mut self.spare);
-        match self.read_ahead(offset, length) {
-            Some(bytes) => {
-                group.clear();
-                group.extend_from_slice(bytes);
-            }
-            None => {
-                let read = self.file.read_to_vec(offset, length, &mut group);
-                read.map_err(|source| self.read_error(offset, source))?;
-            }
+    /// Returns the bytes of the group with this header, at the position.
+    fn read_group(
+        &mut self,
+        header: &GroupHeader,
+        place: DiskAddress,
+    ) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
+        let (start, length) = (self.offset, header.group_bytes as usize);
+        if self.with_bodies
+            && let Some((buffer, range)) = self.read_ahead(start, length)
+        {
+            return Ok((Arc::clone(buffer), range));
         }
-        Ok(group)
+        let mut group = std::mem::take(&mut self.spare);
+        if self.with_bodies {
+            let read = self.file.read_to_vec(start, length, &mut group);
+            read.map_err(|source| self.read_error(start, source))?;
+        } else {
+            let read = |at, piece: &mut [u8]| self.read(start + at as u64, piece);
+            group = read_heads(header, place, group, read)?;
+        }
+        Ok((Arc::new(group), 0..length))
     }
 
-    /// Returns bytes of the read-ahead buffer, which is filled from `offset` if needed.
-    fn read_ahead(&mut self, offset: u64, length: usize) -> Option<&[u8]> {
+    /// Returns bytes in the read-ahead buffer, which is filled from `offset` if needed.
+    fn read_ahead(&mut self, offset: u64, length: usize) -> Option<(&Arc<Vec<u8>>, Range<usize>)> {
         let ahead = self.ahead.as_mut().filter(|_| length <= AHEAD_BYTES)?;
-        if ahead.get(offset, length).is_none() {
+        if ahead.range(offset, length).is_none() {
             ahead.read_on(self.file.as_ref(), offset, self.end);
         }
-        ahead.get(offset, length)
+        let range = ahead.range(offset, length)?;
+        Some((&ahead.buffer, range))
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -375,30 +387,32 @@ impl GroupCursor {
 }
 
 impl Ahead {
-    fn get(&self, offset: u64, length: usize) -> Option<&[u8]> {
+    /// Returns where the buffer has these bytes of the segment, if it does.
+    fn range(&self, offset: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
-        self.bytes.get(start..start.checked_add(length)?)
+        let end = start.checked_add(length).filter(|end| *end <= self.read_bytes)?;
+        Some(start..end)
     }
 
-    /// Fills the read-ahead buffer from `offset`. On a read error nothing is added; smaller reads may still succeed.
+    /// Fills the buffer from `offset`. On a read error nothing is added; smaller reads may still succeed.
     fn read_on(&mut self, file: &dyn DiskFile, offset: u64, end: u64) {
-        let passed =
-            offset.checked_sub(self.offset).and_then(|passed| usize::try_from(passed).ok());
-        match passed.filter(|passed| *passed <= self.bytes.len()) {
-            Some(passed) => drop(self.bytes.drain(..passed)),
-            None => self.bytes.clear(),
-        }
+        let rest = self.range(offset, 0).map_or(0..0, |rest| rest.start..self.read_bytes);
+        // Only copied if somebody still has a group of it.
+        let buffer = Arc::make_mut(&mut self.buffer);
+        buffer.resize(AHEAD_BYTES, 0);
+        self.read_bytes = rest.len();
+        buffer.copy_within(rest, 0);
         self.offset = offset;
-        let held = self.bytes.len();
         let length = end.saturating_sub(offset).min(AHEAD_BYTES as u64) as usize;
-        self.bytes.resize(length.max(held), 0);
-        if let Some(rest) = self.bytes.get_mut(held..)
-            && file.read_at(offset + held as u64, rest).is_err()
+        if let Some(more) = buffer.get_mut(self.read_bytes..length)
+            && file.read_at(offset + self.read_bytes as u64, more).is_ok()
         {
-            self.bytes.truncate(held);
+            self.read_bytes = length;
         }
         let next = offset + length as u64;
-        file.prefetch(next..end.min(next + READAHEAD_BYTES));
+        let begun_to = self.begun_to.max(next);
+        self.begun_to = end.min(next + READAHEAD_BYTES);
+        file.prefetch(begun_to..self.begun_to);
     }
 }
 
@@ -407,3 +421,61 @@ const AHEAD_BYTES: usize = 1 << 20;
 /// Additional bytes whose read-ahead is started in the background.
 const READAHEAD_BYTES: u64 = 4 << 20;
 const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+    use crate::disk::sim::SimDisk;
+    use crate::format::{GroupBuilder, RecordOp};
+    use crate::name::FactName;
+    use crate::segment::active::tests::first_segment;
+
+    /// Bytes of each body: several groups in one read, and some across two.
+    const BODY_BYTES: usize = 60_000;
+    const GROUPS: u64 = 40;
+
+    #[test]
+    fn read_ahead_groups_are_those_of_single_reads() {
+        let disk = SimDisk::new();
+        let mut active = first_segment(&disk, 16 << 20);
+        let header = *active.header();
+        let mut previous = Checksum::default();
+        for lsn in 1..=GROUPS {
+            let offset = active.next_place().offset;
+            let mut builder =
+                GroupBuilder::new(header.context(), offset, lsn, lsn, lsn - 1, previous);
+            let value = bytes::Bytes::from(vec![lsn as u8; BODY_BYTES]);
+            let name = FactName::parse("fact").unwrap();
+            let check = Checksum::of(&value);
+            let op = RecordOp::PutFact { name, bytes: BODY_BYTES as u32, check };
+            builder.frame(&[(op, vec![value])]);
+            let built = builder.finish();
+            active.append(&built).unwrap();
+            previous = built.header_checksum;
+        }
+        active.sync().unwrap();
+        let path = header.segment.path(header.class);
+        let cursor = || {
+            let file = disk.open(&path).unwrap();
+            GroupCursor::new(file, path.clone(), &header, active.end()).unwrap()
+        };
+        let all = |mut cursor: GroupCursor| {
+            let mut groups = Vec::new();
+            while let GroupStep::Group(group) = cursor.step().unwrap() {
+                groups.push(group);
+            }
+            groups
+        };
+        // The groups stay as they are while the buffer is refilled.
+        let (ahead, single) = (all(cursor().reading_ahead()), all(cursor()));
+        let bytes = |groups: &[ReadGroup]| {
+            groups.iter().map(|group| group.bytes().to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(bytes(&ahead), bytes(&single));
+        assert_eq!(ahead.len() as u64, GROUPS);
+        let buffers: std::collections::BTreeSet<_> =
+            ahead.iter().map(|group| Arc::as_ptr(&group.buffer)).collect();
+        assert_eq!(buffers.len(), (GROUPS as usize * BODY_BYTES).div_ceil(AHEAD_BYTES));
+    }
+}

@@ -77,9 +77,13 @@ impl Threads {
             let closing = Arc::clone(&closing);
             running.push(spawn("trug-index-audit", move || {
                 let mut is_miscounted = false;
-                let audited = index.verify_entries(
+                let view = index.view();
+                let audited = view.verify_entries(
                     |_| is_miscounted = true,
-                    |_, _| if closing.is_triggered() { Err(Error::Closed) } else { Ok(()) },
+                    |key, value| match closing.is_triggered() {
+                        true => Err(Error::Closed),
+                        false => view.verify_lookup(key, value),
+                    },
                 );
                 if is_miscounted || audited.is_err_and(|error| Index::is_damage(&error)) {
                     index.mark_corrupt();
