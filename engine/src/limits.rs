@@ -3,6 +3,8 @@
 //! Sizes are in bytes. A limit that can be configured per store is a default here and a field of
 //! [`OpenOptions`](crate::OpenOptions); a limit fixed by the format is only a constant.
 
+use std::ops::RangeInclusive;
+
 /// Maximum length of a bucket name, in bytes.
 pub const BUCKET_NAME_BYTES_MAX: usize = 63;
 /// Minimum length of a bucket name, in bytes.
@@ -49,6 +51,13 @@ pub const BATCH_RECORDS_MAX: usize = 1_024;
 pub const BATCH_BYTES_MAX: u64 = 128 * MIB as u64;
 /// Maximum number of batches queued for the committer; more are rejected with [`Error::Busy`](crate::Error::Busy).
 pub const QUEUE_BATCHES_MAX: usize = 4_096;
+/// Numbers of batches in a group after which the committer waits for as many batches, because their writers are about
+/// to commit again. Fewer writers, or the many of a larger group, commit less when they wait (benches/README.md).
+pub const GATHER_BATCHES: RangeInclusive<usize> = 5..=32;
+/// Maximum size in bytes of such a group: a large one keeps the disk busy, which would be idle during the wait.
+pub const GATHER_BYTES_MAX: u64 = 256 * KIB as u64;
+/// Maximum wait for further batches, in microseconds: less than most disks take for a sync.
+pub const GATHER_US: u64 = 100;
 /// Maximum size of one log write call in bytes. Larger calls cost several times the CPU time (engine/DECISIONS.md,
 /// decision 12).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;

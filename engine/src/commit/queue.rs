@@ -5,7 +5,6 @@
 //! Non-goals: the content of batches.
 
 use std::collections::VecDeque;
-use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,8 +32,11 @@ pub(crate) struct Queue {
 struct State {
     waiting: VecDeque<PendingBatch>,
     closed: bool,
-    /// Whether the committer waits. A notification is a system call even if nobody waits.
-    is_awaited: bool,
+    /// Number of batches that the committer waits for; 0 if it does not wait. A notification is a system call even if
+    /// nobody waits.
+    awaited: usize,
+    /// Number of batches that the next group is expected to have; 0 if it is written without waiting for more.
+    expected: usize,
 }
 
 /// Result of [`Queue::take`].
@@ -57,21 +59,42 @@ impl Queue {
             return answer(Err(refusal));
         }
         state.waiting.push_back(PendingBatch { batch, callback: answer });
-        let is_awaited = mem::take(&mut state.is_awaited);
+        let is_enough = state.awaited > 0 && state.waiting.len() >= state.awaited;
+        if is_enough {
+            state.awaited = 0;
+        }
         drop(state);
-        if is_awaited {
+        if is_enough {
             self.arrived.notify_one();
         }
     }
 
-    /// Waits until the queue is nonempty or closed, at most `patience`.
+    /// Waits until the queue is nonempty or closed, at most `patience`. After a small group of several batches, whose
+    /// writers are about to commit again, it then waits for as many batches, at most [`limits::GATHER_US`].
     pub(crate) fn wait(&self, patience: Duration) {
+        let state = self.wait_for(self.lock(), 1, patience);
+        if !state.waiting.is_empty() {
+            let expected = state.expected;
+            drop(self.wait_for(state, expected, Duration::from_micros(limits::GATHER_US)));
+        }
+    }
+
+    /// Waits until this number of batches is queued or the queue is closed, at most `patience`.
+    fn wait_for<'q>(
+        &'q self,
+        state: MutexGuard<'q, State>,
+        count: usize,
+        patience: Duration,
+    ) -> MutexGuard<'q, State> {
         let waits = |state: &mut State| {
-            state.is_awaited = state.waiting.is_empty() && !state.closed;
-            state.is_awaited
+            let is_short = state.waiting.len() < count && !state.closed;
+            state.awaited = if is_short { count } else { 0 };
+            is_short
         };
-        let waited = self.arrived.wait_timeout_while(self.lock(), patience, waits);
-        waited.unwrap_or_else(PoisonError::into_inner).0.is_awaited = false;
+        let waited = self.arrived.wait_timeout_while(state, patience, waits);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.awaited = 0;
+        state
     }
 
     /// Takes the batches of one group without waiting: at least one batch, at most [`limits::GROUP_RECORDS_MAX`]
@@ -89,6 +112,9 @@ impl Queue {
             }
             taken.extend(state.waiting.pop_front());
         }
+        let has_several = limits::GATHER_BATCHES.contains(&taken.len());
+        let is_gathered = has_several && bytes <= limits::GATHER_BYTES_MAX;
+        state.expected = if is_gathered { taken.len() } else { 0 };
         match (taken.is_empty(), state.closed) {
             (false, _) => Dequeued::Batches(taken),
             (true, true) => Dequeued::Closed,
@@ -109,5 +135,74 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::name::FactName;
+
+    /// Longer than any test.
+    const PATIENCE: Duration = Duration::from_secs(600);
+
+    fn push(queue: &Queue, batches: usize, bytes: usize) {
+        for _ in 0..batches {
+            let name = FactName::parse("fact").unwrap();
+            let batch = Batch::new().put_fact(name, Bytes::from(vec![0; bytes]));
+            queue.push(batch, Box::new(|_| ()));
+        }
+    }
+
+    #[test]
+    fn wait_ends_when_enough_batches_are_queued() {
+        let queue = Queue::default();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| queue.wait_for(queue.lock(), 3, PATIENCE).waiting.len());
+            for _ in 0..3 {
+                assert!(!waiter.is_finished());
+                push(&queue, 1, 1);
+            }
+            assert_eq!(waiter.join().unwrap(), 3);
+            let waiter = scope.spawn(|| queue.wait_for(queue.lock(), 4, PATIENCE).waiting.len());
+            queue.close();
+            assert_eq!(waiter.join().unwrap(), 3);
+        });
+    }
+
+    #[test]
+    fn only_small_groups_of_several_batches_are_gathered() {
+        let expected_after = |batches, bytes| {
+            let queue = Queue::default();
+            push(&queue, batches, bytes);
+            assert!(
+                matches!(queue.take(u64::MAX), Dequeued::Batches(taken) if taken.len() == batches)
+            );
+            queue.lock().expected
+        };
+        let (first, last) = (*limits::GATHER_BATCHES.start(), *limits::GATHER_BATCHES.end());
+        for batches in [first, last] {
+            assert_eq!(expected_after(batches, 1), batches);
+        }
+        for batches in [1, first - 1, last + 1] {
+            assert_eq!(expected_after(batches, 1), 0, "{batches}");
+        }
+        assert_eq!(expected_after(first, limits::GATHER_BYTES_MAX as usize / first), 0);
+    }
+
+    #[test]
+    fn wait_without_further_batches_is_short() {
+        let queue = Queue::default();
+        push(&queue, *limits::GATHER_BATCHES.start(), 1);
+        assert!(matches!(queue.take(u64::MAX), Dequeued::Batches(_)));
+        push(&queue, 1, 1);
+        // Ends, although no more batches arrive.
+        queue.wait(PATIENCE);
+        assert!(matches!(queue.take(u64::MAX), Dequeued::Batches(taken) if taken.len() == 1));
+        assert_eq!(queue.lock().expected, 0);
     }
 }
