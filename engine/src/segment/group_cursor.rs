@@ -397,7 +397,7 @@ impl Ahead {
     /// Fills the buffer from `offset`. On a read error nothing is added; smaller reads may still succeed.
     fn read_on(&mut self, file: &dyn DiskFile, offset: u64, end: u64) {
         let rest = self.range(offset, 0).map_or(0..0, |rest| rest.start..self.read_bytes);
-        // Only copied if somebody still has a group of it.
+        // Copied only while a caller holds one of its groups.
         let buffer = Arc::make_mut(&mut self.buffer);
         buffer.resize(AHEAD_BYTES, 0);
         self.read_bytes = rest.len();
