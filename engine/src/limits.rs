@@ -52,7 +52,7 @@ pub const BATCH_BYTES_MAX: u64 = 128 * MIB as u64;
 /// Maximum number of batches queued for the committer; more are rejected with [`Error::Busy`](crate::Error::Busy).
 pub const QUEUE_BATCHES_MAX: usize = 4_096;
 /// Numbers of batches in a group after which the committer waits for as many batches, because their writers are about
-/// to commit again. Fewer writers, or the many of a larger group, commit less when they wait (benches/README.md).
+/// to commit again. With fewer or more writers the wait costs throughput (benches/README.md).
 pub const GATHER_BATCHES: RangeInclusive<usize> = 5..=32;
 /// Maximum size in bytes of such a group: a large one keeps the disk busy, which would be idle during the wait.
 pub const GATHER_BYTES_MAX: u64 = 256 * KIB as u64;

@@ -223,7 +223,7 @@ fn check_path(path: &str) -> Result<(), NameError> {
         return Err(NameError::Control);
     }
     let path = path.as_bytes();
-    if any(path, |byte| byte == b'\\') {
+    if path.contains(&b'\\') {
         return Err(NameError::Backslash);
     }
     // Most paths have neither an empty segment nor one that starts with a dot.
@@ -243,7 +243,9 @@ fn check_path(path: &str) -> Result<(), NameError> {
 
 /// Returns whether a text contains a control character. Most texts have none of the bytes that encode one.
 fn has_control(text: &str) -> bool {
-    let may_be = any(text.as_bytes(), |byte| matches!(byte, ..0x20 | 0x7f | 0xc2));
+    // Without an early exit the compiler tests many bytes at once.
+    let may_be =
+        text.bytes().fold(false, |found, byte| found | matches!(byte, ..0x20 | 0x7f | 0xc2));
     may_be && text.chars().any(char::is_control)
 }
 
@@ -251,11 +253,6 @@ fn has_slash_before_slash_or_dot(path: &[u8]) -> bool {
     let next = path.get(1..).unwrap_or_default();
     let pairs = path.iter().zip(next);
     pairs.fold(false, |found, (byte, next)| found | (*byte == b'/' && matches!(next, b'/' | b'.')))
-}
-
-/// Returns whether any byte has a property. Visits all of them, which is faster for names: many bytes at once.
-fn any(bytes: &[u8], has: impl Fn(u8) -> bool) -> bool {
-    bytes.iter().fold(false, |found, byte| found | has(*byte))
 }
 
 macro_rules! text {

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Ports below the ephemeral ones of Linux.
 const PORTS: Range<u16> = 21_000..31_000;
 
-/// Ports between the first ones of processes with adjacent identifiers; without a factor in common with their number.
-const DISTANCE: u32 = 127;
+/// Distance between the first ports of processes with adjacent ids; coprime with the number of ports.
+const PORT_STRIDE: u32 = 127;
 
 /// Returns an address of this machine without a listener.
 ///
@@ -23,8 +23,8 @@ pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let count = u32::from(PORTS.end - PORTS.start);
     for _ in 0..count {
-        // Processes that run at the same time, often with adjacent identifiers, start at distant ports.
-        let first = std::process::id().wrapping_mul(DISTANCE);
+        // Processes that run at the same time, often with adjacent ids, start at distant ports.
+        let first = std::process::id().wrapping_mul(PORT_STRIDE);
         let step = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = PORTS.start + (step % count) as u16;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -200,7 +200,7 @@ mod tests {
         push(&queue, *limits::GATHER_BATCHES.start(), 1);
         assert!(matches!(queue.take(u64::MAX), Dequeued::Batches(_)));
         push(&queue, 1, 1);
-        // Ends, although no more batches arrive.
+        // Returns although no further batch arrives.
         queue.wait(PATIENCE);
         assert!(matches!(queue.take(u64::MAX), Dequeued::Batches(taken) if taken.len() == 1));
         assert_eq!(queue.lock().expected, 0);

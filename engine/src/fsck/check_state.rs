@@ -69,8 +69,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
     /// Names of the records of the checked segments.
     pub(super) names: Arc<WalkedNames>,
-    /// Names that are not added to them yet; `None` once there are too many.
-    pub(super) name_batch: Option<NameBatch>,
+    /// Names that are not added to them yet.
+    pub(super) name_batch: NameBatch,
 }
 
 /// Shared state for checks of single segments.
@@ -114,7 +114,7 @@ impl Root {
             retained: BTreeSet::new(),
             punched: BTreeMap::new(),
             names: Arc::clone(&self.names),
-            name_batch: Some(NameBatch::new()),
+            name_batch: Some(Vec::new()),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Check<'_, '_> {
 
     /// Converts the check into its result.
     pub(super) fn into_part(mut self) -> CheckPart {
-        self.add_collected_names();
+        self.names.add(&mut self.name_batch, self.applied_lsn);
         CheckPart {
             report: self.report,
             gaps: self.gaps,

@@ -80,7 +80,7 @@ impl Check<'_, '_> {
     /// Checks all names.
     pub(super) fn cross_check_names(&mut self, ground: &mut StoreSurvey) -> Result<()> {
         let records: u64 = ground.segments.values().map(|held| held.records).sum();
-        self.add_collected_names();
+        self.names.add(&mut self.name_batch, self.applied_lsn);
         let mut walked = self.names.take().filter(|_| ground.is_whole());
         let passes = if walked.is_some() { 1 } else { self.names.passes(records) };
         let mut faults = IndexFaults::default();

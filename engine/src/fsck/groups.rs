@@ -306,7 +306,7 @@ impl Check<'_, '_> {
         committed: &mut Vec<SegmentId>,
     ) {
         held.records += 1;
-        self.collect_name(record, at);
+        self.names.collect(&mut self.name_batch, record, at, self.applied_lsn);
         if record.lsn <= self.applied_lsn {
             held.usage.add(record);
             if let RecordOp::HolePunch { segment, bytes } = record.op {

@@ -5,14 +5,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::check_state::Check;
 use super::name_state::{
     ByName, NameHash, NameState, NewestRecord, SegmentOffset, add_newest, newest_of,
 };
 use crate::format::Record;
 
-/// Names of records, and what the records say about them.
-pub(super) type NameBatch = Vec<(NameHash, NewestRecord)>;
+/// Names that one worker adds together, with their records; `None` once there are too many names.
+pub(super) type NameBatch = Option<Vec<(NameHash, NewestRecord)>>;
 
 /// Records per batch.
 const BATCH_RECORDS: usize = 256;
@@ -46,17 +45,34 @@ impl WalkedNames {
         }
     }
 
-    /// Adds the records of a batch, and empties it. Returns whether more are wanted.
-    fn add(&self, batch: &mut NameBatch, applied_lsn: u64) -> bool {
+    /// Adds a record to a batch, and a full batch to the names.
+    pub(super) fn collect(
+        &self,
+        batch: &mut NameBatch,
+        record: &Record,
+        at: SegmentOffset,
+        applied_lsn: u64,
+    ) {
+        let Some(records) = batch else { return };
+        records.extend(newest_of(record, at));
+        if records.len() >= BATCH_RECORDS {
+            self.add(batch, applied_lsn);
+        }
+    }
+
+    /// Adds the records of a batch, and empties it.
+    pub(super) fn add(&self, batch: &mut NameBatch, applied_lsn: u64) {
         let mut names = self.lock();
-        for (hash, newest) in batch.drain(..) {
-            let Some(known) = names.as_mut() else { return false };
+        for (hash, newest) in batch.iter_mut().flat_map(|records| records.drain(..)) {
+            let Some(known) = names.as_mut() else { break };
             add_newest(known, hash, newest, applied_lsn);
             if known.len() as u64 >= self.names_max {
                 *names = None;
             }
         }
-        names.is_some()
+        if names.is_none() {
+            *batch = None;
+        }
     }
 
     /// Takes the names, if they are complete.
@@ -66,21 +82,5 @@ impl WalkedNames {
 
     fn lock(&self) -> MutexGuard<'_, Option<ByName<NameState>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Check<'_, '_> {
-    /// Collects the name of a record.
-    pub(super) fn collect_name(&mut self, record: &Record, at: SegmentOffset) {
-        let Some(batch) = &mut self.name_batch else { return };
-        batch.extend(newest_of(record, at));
-        if batch.len() >= BATCH_RECORDS {
-            self.add_collected_names();
-        }
-    }
-
-    /// Adds the collected names to those of all workers.
-    pub(super) fn add_collected_names(&mut self) {
-        self.name_batch.take_if(|batch| !self.names.add(batch, self.applied_lsn));
     }
 }

@@ -95,8 +95,8 @@ impl Index {
 
 impl View {
     /// Verifies every entry of the checkpointed index, and calls `each` with its key and value, in key order, until
-    /// that fails. `miscounted` is called for every counter that differs from its entries.
-    /// [`Self::verify_lookup`] verifies the rest.
+    /// that fails. `miscounted` is called for every counter that differs from its entries. Lookups are verified by
+    /// [`Self::verify_lookup`].
     pub(crate) fn verify_entries(
         &self,
         miscounted: impl FnMut(CounterMismatch),
@@ -109,11 +109,11 @@ impl View {
             for item in index.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
                 let (key, value) = item.map_err(unusable)?;
                 let (key, value) = (key.value(), value.value());
-                entry_key::decode(key).map_err(damaged)?;
+                Index::name_of(key)?;
                 if last.as_slice() >= key {
                     return Err(damaged(Malformed::Structure));
                 }
-                count.add(key, &Entry::decode(key, value).map_err(damaged)?)?;
+                count.add(key, &Index::entry_of(key, value)?)?;
                 key.clone_into(&mut last);
                 each(key, value)?;
             }
