@@ -51,11 +51,10 @@ pub fn small_gets(
         let asking = scope.spawn(|| {
             let first = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
             if let Err(why) = schedule(first) {
-                eprintln!("who asks has to wait for processors, too, which is counted: {why}");
+                eprintln!("the client waits for processors, too, which is included: {why}");
             }
-            let (began, mut answers, mut late) = (Instant::now(), Vec::new(), Vec::new());
+            let (mut due, mut answers, mut late) = (Instant::now(), Vec::new(), Vec::new());
             while !is_over.load(Ordering::Relaxed) {
-                let due = began + PACE * answers.len() as u32;
                 let time_left = due.saturating_duration_since(Instant::now());
                 let mut asked = due;
                 if !time_left.is_zero() {
@@ -63,6 +62,8 @@ pub fn small_gets(
                     asked = Instant::now();
                     late.push(asked - due);
                 }
+                // A delay of this program delays the later requests, a slow response does not.
+                due = asked + PACE;
                 let (status, body) = wire.get(path).map_err(text)?;
                 if (status, body.len()) != (200, SMALL_BYTES) {
                     return Err(format!("{path}: {status}"));

@@ -49,6 +49,20 @@ pub fn read_prefix(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     Ok(read)
 }
 
+/// Reads a range from the disk, and yields the processor to other threads between blocks, as [`ThreadPool`] does
+/// between jobs. The last read finds all blocks but its last one verified.
+fn read_yielding(object: &engine::Body, range: Range<u64>) -> engine::Result<Bytes> {
+    let block_bytes = limits::BLOCK_BYTES as u64;
+    let mut start = range.start;
+    let first_end = (start / block_bytes + 1) * block_bytes;
+    for end in (first_end..range.end).step_by(limits::BLOCK_BYTES) {
+        object.read(start..end)?;
+        thread::yield_now();
+        start = end;
+    }
+    object.read(range)
+}
+
 /// Reads up to `bytes` from the start of a staged body into memory. Blocks on the disk.
 pub fn read_staged_prefix(body: &StagedBody, bytes: u64) -> engine::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes.min(body.bytes())).unwrap_or(usize::MAX);
@@ -115,8 +129,8 @@ pub fn body_from_memory(whole: &Bytes, pieces: Vec<BodyPart>) -> Body {
 ///
 /// Data that was just read from the disk is verified there and touched for the first time, which costs more than
 /// sending it (`benches/README.md`, get_latency_under_cold_reads). Threads of normal priority would delay the async
-/// workers: on a kernel that does not preempt within system calls, workers waited up to 50 ms. At most one piece of
-/// each connection waits here.
+/// workers: on a kernel that does not preempt within system calls, workers waited up to 50 ms. These yield between
+/// blocks, too. At most one piece of each connection waits here.
 ///
 /// Reads of files that are only in the remote store have threads of their own, so that one that does not answer delays
 /// no other reads. They are started by the first of these reads.
@@ -223,7 +237,11 @@ impl ObjectBody {
                     Ok(None) => {
                         let object = self.object.clone();
                         let is_remote = object.is_remote();
-                        let running = self.disk_reads.submit(is_remote, move || object.read(range));
+                        let read = move || match is_remote {
+                            true => object.read(range),
+                            false => read_yielding(&object, range),
+                        };
+                        let running = self.disk_reads.submit(is_remote, read);
                         return self.poll_running(running, context);
                     }
                     Err(error) => Err(error),

@@ -28,11 +28,11 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Scheduling priority of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Only otherwise idle processor time (`SCHED_IDLE`, sched(7)): any thread that wakes up preempts them, and on a
-    /// machine busy with other programs they hardly progress.
+    /// Only otherwise idle processor time (`SCHED_IDLE`, sched(7)): on a machine busy with other programs they hardly
+    /// progress.
     Idle,
-    /// Lowest weight (niceness 19): on a busy machine each of the threads gets about a seventieth of a processor. A
-    /// waking thread preempts them at the next tick as a rule, up to 4 ms later.
+    /// Niceness 10 above the server's: on a machine busy with other programs each of the threads gets about a tenth of
+    /// a processor.
     Nice,
 }
 
@@ -70,6 +70,10 @@ impl ThreadPool {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = job else { break };
                     job();
+                    // Threads that woke up during the job would otherwise wait while jobs are queued: Linux since 6.6
+                    // (EEVDF) does not preempt a thread, whatever its priority, for one that has had more than its
+                    // share.
+                    thread::yield_now();
                 }
             })?;
         }
@@ -139,12 +143,16 @@ impl Priority {
     /// Applies the priority to the current thread and to threads that it starts. Ignores errors: the work is then done
     /// at normal priority.
     fn apply(self) {
-        let policy = match self {
-            Self::Idle => NormalThreadSchedulePolicy::Idle,
-            Self::Nice => NormalThreadSchedulePolicy::Other,
-        };
-        let policy = ThreadSchedulePolicy::Normal(policy);
-        let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
+        match self {
+            Self::Idle => {
+                let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+                let thread = thread_native_id();
+                let _ = set_thread_priority_and_policy(thread, ThreadPriority::Min, policy);
+            }
+            Self::Nice => {
+                let _ = rustix::process::nice(10);
+            }
+        }
     }
 }
 
@@ -187,7 +195,7 @@ mod tests {
         // The niceness of a `SCHED_IDLE` thread is meaningless.
         for (priority, wanted, least) in [
             (Priority::Idle, NormalThreadSchedulePolicy::Idle, i32::MIN),
-            (Priority::Nice, NormalThreadSchedulePolicy::Other, 19),
+            (Priority::Nice, NormalThreadSchedulePolicy::Other, (own + 10).min(19)),
         ] {
             let pool = pool_of(1, priority);
             let policy = pool.run((), thread_schedule_policy).await.unwrap();
