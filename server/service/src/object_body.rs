@@ -129,8 +129,8 @@ pub fn body_from_memory(whole: &Bytes, pieces: Vec<BodyPart>) -> Body {
 ///
 /// Data that was just read from the disk is verified there and touched for the first time, which costs more than
 /// sending it (`benches/README.md`, get_latency_under_cold_reads). Threads of normal priority would delay the async
-/// workers: on a kernel that does not preempt within system calls, workers waited up to 50 ms. These yield between
-/// blocks, too. At most one piece of each connection waits here.
+/// workers: on a kernel that does not preempt within system calls, workers waited up to 50 ms. So they have low
+/// priority, and yield between blocks. At most one piece of each connection waits here.
 ///
 /// Reads of files that are only in the remote store have threads of their own, so that one that does not answer delays
 /// no other reads. They are started by the first of these reads.

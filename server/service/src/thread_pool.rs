@@ -71,8 +71,7 @@ impl ThreadPool {
                     let Ok(job) = job else { break };
                     job();
                     // Threads that woke up during the job would otherwise wait while jobs are queued: Linux since 6.6
-                    // (EEVDF) does not preempt a thread, whatever its priority, for one that has had more than its
-                    // share.
+                    // (EEVDF) does not preempt even a thread of low priority for one that has had more than its share.
                     thread::yield_now();
                 }
             })?;
