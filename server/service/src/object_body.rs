@@ -49,9 +49,12 @@ pub fn read_prefix(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Reads a range from the disk, and yields the processor to other threads between blocks, as [`ThreadPool`] does
-/// between jobs. The last read finds all blocks but its last one verified.
-fn read_yielding(object: &engine::Body, range: Range<u64>) -> engine::Result<Bytes> {
+/// Reads a range on a thread of [`DiskReadPool`]. From the disk, yields the processor to other threads between blocks,
+/// as [`ThreadPool`] does between jobs; the last read finds all blocks but its last one verified.
+pub(crate) fn read_yielding(object: &engine::Body, range: Range<u64>) -> engine::Result<Bytes> {
+    if object.is_remote() {
+        return object.read(range);
+    }
     let block_bytes = limits::BLOCK_BYTES as u64;
     let mut start = range.start;
     let first_end = (start / block_bytes + 1) * block_bytes;
@@ -237,10 +240,7 @@ impl ObjectBody {
                     Ok(None) => {
                         let object = self.object.clone();
                         let is_remote = object.is_remote();
-                        let read = move || match is_remote {
-                            true => object.read(range),
-                            false => read_yielding(&object, range),
-                        };
+                        let read = move || read_yielding(&object, range);
                         let running = self.disk_reads.submit(is_remote, read);
                         return self.poll_running(running, context);
                     }

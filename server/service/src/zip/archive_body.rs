@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::contents::{ZipContents, ZipEntry};
 use super::encoding::write_end;
-use crate::object_body::DiskReadPool;
+use crate::object_body::{DiskReadPool, read_yielding};
 
 /// Writer of an archive, piece by piece.
 pub(super) struct ArchiveWriter {
@@ -110,7 +110,7 @@ impl ArchiveWriter {
     fn read_file(&mut self, body: engine::Body, offset: u64) -> Result<Bytes> {
         let read_max = READ_BYTES_MAX as u64;
         let end = ((offset / read_max + 1) * read_max).min(body.bytes());
-        let bytes = body.read(offset..end)?;
+        let bytes = read_yielding(&body, offset..end)?;
         self.written += bytes.len() as u64;
         self.file = (end < body.bytes()).then_some((body, end));
         Ok(bytes)
