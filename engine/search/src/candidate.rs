@@ -28,6 +28,51 @@ impl<'a> Candidate<'a> {
     pub(super) fn is_folder(&self) -> bool {
         self.key.ends_with('/')
     }
+
+    /// Returns the folders of the key that are longer than `known` bytes.
+    pub(super) fn folders(&self, known: usize) -> impl Iterator<Item = Candidate<'a>> + use<'a> {
+        let &Candidate { key, folded, .. } = self;
+        // A slash folds to a slash, and no other character does.
+        let slashes = memchr_iter(b'/', key.as_bytes()).zip(memchr_iter(b'/', folded.as_bytes()));
+        slashes.filter(move |(slash, _)| *slash >= known).map(move |(slash, folded_slash)| {
+            let folded = folded.get(..=folded_slash).unwrap_or_default();
+            Candidate {
+                key: key.get(..=slash).unwrap_or_default(),
+                folded,
+                letters: letters(folded),
+            }
+        })
+    }
+}
+
+/// Folder whose names become candidates one after the other.
+#[derive(Default)]
+pub(super) struct CandidateFolder {
+    key: String,
+    folded: String,
+    length: usize,
+    folded_length: usize,
+}
+
+impl CandidateFolder {
+    /// Continues with the names of another folder.
+    pub(super) fn enter(&mut self, folder: &str) {
+        self.key.clear();
+        self.key.push_str(folder);
+        self.length = self.key.len();
+        self.folded.clear();
+        fold_onto(&mut self.folded, folder);
+        self.folded_length = self.folded.len();
+    }
+
+    /// Returns a candidate in the folder, from its name, and from the letter set of the whole key.
+    pub(super) fn candidate(&mut self, name: &str, folded: &str, letters: u64) -> Candidate<'_> {
+        self.key.truncate(self.length);
+        self.key.push_str(name);
+        self.folded.truncate(self.folded_length);
+        self.folded.push_str(folded);
+        Candidate { key: &self.key, folded: &self.folded, letters }
+    }
 }
 
 /// Folders seen so far, for names in index order.
@@ -43,29 +88,12 @@ impl Folders {
         Self { below: below.len(), last: last.to_owned() }
     }
 
-    /// Continues after a name in the folder `last`.
-    pub(super) fn restart(&mut self, last: &str) {
-        self.last.clear();
-        self.last.push_str(last);
-    }
-
     /// Returns the folders that first occur with this name.
     pub(super) fn enter<'a>(
         &mut self,
         name: &Candidate<'a>,
     ) -> impl Iterator<Item = Candidate<'a>> + use<'a> {
-        let known = self.known(name.key);
-        let &Candidate { key, folded, .. } = name;
-        // A slash folds to a slash, and no other character does.
-        let slashes = memchr_iter(b'/', key.as_bytes()).zip(memchr_iter(b'/', folded.as_bytes()));
-        slashes.filter(move |(slash, _)| *slash >= known).map(move |(slash, folded_slash)| {
-            let folded = folded.get(..=folded_slash).unwrap_or_default();
-            Candidate {
-                key: key.get(..=slash).unwrap_or_default(),
-                folded,
-                letters: letters(folded),
-            }
-        })
+        name.folders(self.known(name.key))
     }
 
     /// Returns the length of the longest folder of a key that is not new. The content of a folder is contiguous, so a
@@ -76,7 +104,8 @@ impl Folders {
             return inside.len();
         }
         let shared = shared_folder_bytes(inside, &self.last);
-        self.restart(inside);
+        self.last.clear();
+        self.last.push_str(inside);
         shared.max(self.below)
     }
 }

@@ -1,23 +1,25 @@
 //! Compact sorted list of a bucket's names, in index order.
 //!
-//! The names are stored in blocks of up to some hundred names: the text, the lengths, and letter sets, which exclude
-//! most non-matching names and folders without reading them.
+//! The names are stored in blocks of up to some hundred names (`block.rs`): the text, the lengths, and letter sets,
+//! which exclude most non-matching names and folders without reading them.
 //!
-//! Guarantees: a clone is cheap and immutable; a name uses its length and about twelve bytes, and eight more if it
-//! opens a folder.
+//! Guarantees: a clone is cheap and immutable; a name uses its length without its folder, and about twelve bytes;
+//! consecutive names in a folder use its length once, and sixteen bytes.
 //! Non-goals: matching, and the source of changes.
+
+mod block;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::sync::Arc;
 
-use engine::limits::KEY_BYTES_MAX;
 use engine::snapshot::compare_keys;
 use imbl::OrdMap;
 
-use super::candidate::{Candidate, Folders, folder_of, shared_folder_bytes};
-use super::case_fold::{fold_onto, folded, letters};
+use self::block::{Block, BlockKeys, FolderRun, Name};
+use super::candidate::{Candidate, CandidateFolder, shared_folder_bytes};
+use super::case_fold::{folded, letters};
 use super::prefilter::{Prefilter, Survivor};
 
 /// Maximum number of names in a block.
@@ -28,11 +30,6 @@ const BLOCK_NAMES: usize = 192;
 const BLOCK_NAMES_MIN: usize = 64;
 /// Number of blocks of a chunk, which is scanned at once.
 const CHUNK_BLOCKS: usize = 4;
-/// Memory overhead of a block: its fields, its entry in the map, and its first key.
-const BLOCK_OVERHEAD_BYTES: usize = 256;
-/// Bit of a length: the name opens folders, those that the name before it is not in.
-const OPENS_FOLDER: u16 = 1 << 15;
-const _: () = assert!(KEY_BYTES_MAX < OPENS_FOLDER as usize);
 
 /// Key, compared in index order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,114 +62,6 @@ pub(super) struct NameList {
     bytes: usize,
 }
 
-/// Block of consecutive names.
-struct Block {
-    text: Box<str>,
-    /// Length of each name, with [`OPENS_FOLDER`].
-    lengths: Box<[u16]>,
-    /// Letter set of each name, then one for each name that opens folders: that of the folders it opens, without their
-    /// parents.
-    letters: Box<[u64]>,
-}
-
-/// Name in a block, with its letter set.
-type Name<'a> = (&'a str, u64);
-
-impl Block {
-    fn of(names: &[Name<'_>]) -> Self {
-        let mut lengths = Vec::with_capacity(names.len());
-        let mut sets: Vec<u64> = names.iter().map(|(_, letters)| *letters).collect();
-        let (mut before, mut folded_folder) = ("", String::new());
-        for (key, _) in names {
-            let folder = folder_of(key);
-            let opened = folder.get(shared_folder_bytes(folder, before)..).unwrap_or_default();
-            // No key is longer than `KEY_BYTES_MAX`.
-            let mut length = key.len() as u16;
-            if !opened.is_empty() {
-                length |= OPENS_FOLDER;
-                folded_folder.clear();
-                fold_onto(&mut folded_folder, opened);
-                sets.push(letters(&folded_folder));
-            }
-            lengths.push(length);
-            before = key;
-        }
-        Self {
-            text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
-            lengths: lengths.into(),
-            letters: sets.into(),
-        }
-    }
-
-    /// Returns the range of each name, and whether it opens a folder.
-    fn places(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
-        let mut end = 0;
-        self.lengths.iter().map(move |length| {
-            let start = end;
-            end += usize::from(length & !OPENS_FOLDER);
-            (start..end, length & OPENS_FOLDER != 0)
-        })
-    }
-
-    fn names(&self) -> impl Iterator<Item = Name<'_>> {
-        self.places().zip(&self.letters).map(|((place, _), letters)| (self.key(place), *letters))
-    }
-
-    fn key(&self, place: Range<usize>) -> &str {
-        self.text.get(place).unwrap_or_default()
-    }
-
-    /// Collects the names that pass the letter test of a prefilter, not folded yet.
-    fn pick(&self, prefilter: &mut Prefilter, picks: &mut Vec<Survivor>) {
-        let (names, opened) = self.letters.split_at(self.lengths.len());
-        let passed = prefilter.test_letters(names, opened);
-        if passed.is_empty() {
-            return;
-        }
-        let mut folders = passed.folders.iter();
-        for (((key, opens_folder), letters), is_wanted) in
-            self.places().zip(names).zip(passed.names)
-        {
-            let opens_folder = opens_folder && folders.next() == Some(&true);
-            let (letters, is_wanted) = (*letters, *is_wanted);
-            if is_wanted || (opens_folder && passed.passes_path(letters)) {
-                picks.push(Survivor { folded: 0..0, key, letters, opens_folder, is_wanted });
-            }
-        }
-    }
-
-    /// Folds these names; all of the block at once if that is cheaper.
-    fn fold(&self, picks: &mut [Survivor], folded: &mut String) {
-        folded.clear();
-        if picks.len() > self.lengths.len() / 8 && self.text.is_ascii() {
-            fold_onto(folded, &self.text);
-            picks.iter_mut().for_each(|pick| pick.folded = pick.key.clone());
-            return;
-        }
-        for pick in picks {
-            let start = folded.len();
-            fold_onto(folded, self.key(pick.key.clone()));
-            pick.folded = start..folded.len();
-        }
-    }
-
-    fn first(&self) -> &str {
-        self.names().next().unwrap_or_default().0
-    }
-
-    fn last(&self) -> &str {
-        let length = self.lengths.last().map_or(0, |length| usize::from(length & !OPENS_FOLDER));
-        self.key(self.text.len() - length..self.text.len())
-    }
-
-    fn bytes(&self) -> usize {
-        self.text.len()
-            + size_of_val(&*self.lengths)
-            + size_of_val(&*self.letters)
-            + BLOCK_OVERHEAD_BYTES
-    }
-}
-
 impl NameList {
     /// Returns the number of names, including folder markers.
     pub(super) fn count(&self) -> usize {
@@ -187,8 +76,8 @@ impl NameList {
     /// Returns all names, in index order.
     #[cfg(test)]
     pub(super) fn keys(&self) -> Vec<String> {
-        let names = self.blocks.values().flat_map(|block| block.names());
-        names.map(|(key, _)| key.to_owned()).collect()
+        let blocks: Vec<BlockKeys> = self.blocks.values().map(|block| block.keys()).collect();
+        blocks.iter().flat_map(BlockKeys::iter).map(|(key, _)| key.to_owned()).collect()
     }
 
     /// Adds (`true`) and removes names. Existing names may be added, and missing names removed.
@@ -209,11 +98,11 @@ impl NameList {
                 }
             }
             let mut next = None;
-            let mut names = merged(old.as_deref(), &come, &gone);
+            let mut names = merged(old.as_ref(), &come, &gone);
             if let Some(end) = end.filter(|_| names.len() < BLOCK_NAMES_MIN) {
                 (next, _) = self.take(&end);
             }
-            names.extend(next.iter().flat_map(|block: &Arc<Block>| block.names()));
+            names.extend(next.iter().flat_map(BlockKeys::iter));
             self.put(&names);
         }
     }
@@ -224,13 +113,13 @@ impl NameList {
         before.or_else(|| self.blocks.get_min().map(|(first, _)| first)).cloned()
     }
 
-    /// Takes a block out, with the first key of the block after it.
-    fn take(&mut self, first: &Key) -> (Option<Arc<Block>>, Option<Key>) {
+    /// Takes a block out, and returns its keys and the first key of the block after it.
+    fn take(&mut self, first: &Key) -> (Option<BlockKeys>, Option<Key>) {
         let block = self.blocks.remove(first).inspect(|block| {
-            self.count -= block.lengths.len();
+            self.count -= block.count();
             self.bytes -= block.bytes();
         });
-        (block, self.blocks.get_next(first).map(|(next, _)| next.clone()))
+        (block.map(|block| block.keys()), self.blocks.get_next(first).map(|(next, _)| next.clone()))
     }
 
     /// Inserts names in new blocks.
@@ -241,7 +130,7 @@ impl NameList {
             let block = Block::of(names);
             self.count += names.len();
             self.bytes += block.bytes();
-            self.blocks.insert(Key::new(block.first()), Arc::new(block));
+            self.blocks.insert(Key::new(&block.first_key()), Arc::new(block));
         }
     }
 
@@ -261,11 +150,11 @@ impl NameList {
 }
 
 /// Merges the names of a block with added and removed names, in order.
-fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> Vec<Name<'a>> {
+fn merged<'a>(old: Option<&'a BlockKeys>, come: &'a [(Key, u64)], gone: &[Key]) -> Vec<Name<'a>> {
     let mut names = Vec::with_capacity(BLOCK_NAMES_MAX);
     let mut come = come.iter().map(|(key, letters)| (&*key.0, *letters)).peekable();
     let mut gone = gone.iter().map(|key| &*key.0).peekable();
-    for name in old.iter().flat_map(|block| block.names()) {
+    for name in old.into_iter().flat_map(BlockKeys::iter) {
         while let Some(new) = come.next_if(|(new, _)| compare_keys(new, name.0).is_lt()) {
             names.push(new);
         }
@@ -335,27 +224,30 @@ impl NameRange<'_> {
     pub(super) fn scan(&self) -> Scan<'_> {
         Scan {
             range: self,
-            folders: Folders::new(self.folder, self.folder),
             picks: Vec::new(),
             folded: String::new(),
+            folder: CandidateFolder::default(),
         }
     }
 
-    /// Returns the folder of the name before a block, if it is in the range.
-    fn folder_before(&self, block: usize) -> &str {
-        let before = block.checked_sub(1).and_then(|before| self.blocks.get(before));
-        let folder = before.map_or("", |block| folder_of(block.last()));
-        if folder.starts_with(self.folder) { folder } else { self.folder }
+    /// Returns the length of the longest part of the folder of a run that contains the name before it, or the folder of
+    /// the range.
+    fn known(&self, block: usize, run: &FolderRun<'_>) -> usize {
+        let known = run.known.unwrap_or_else(|| {
+            let before = block.checked_sub(1).and_then(|before| self.blocks.get(before));
+            shared_folder_bytes(run.folder, before.map_or("", |block| block.last_folder()))
+        });
+        known.max(self.folder.len())
     }
 }
 
 /// Scan of a range, chunk by chunk.
 pub(super) struct Scan<'a> {
     range: &'a NameRange<'a>,
-    folders: Folders,
-    /// Scratch memory: the names of the block that may match, and its folded text.
+    /// Scratch memory: the names of the block that may match, their folded forms, and the folder of the current name.
     picks: Vec<Survivor>,
     folded: String,
+    folder: CandidateFolder,
 }
 
 impl Scan<'_> {
@@ -367,34 +259,38 @@ impl Scan<'_> {
         mut visit: impl FnMut(&Candidate<'_>),
     ) {
         let first = chunk * CHUNK_BLOCKS;
-        self.folders.restart(self.range.folder_before(first));
-        for block in self.range.blocks.iter().skip(first).take(CHUNK_BLOCKS) {
-            self.visit_block(block, prefilter, &mut visit);
+        for (number, block) in self.range.blocks.iter().enumerate().skip(first).take(CHUNK_BLOCKS) {
+            block.pick(prefilter, &mut self.picks, &mut self.folded);
+            self.visit_picks(number, block, prefilter, &mut visit);
         }
     }
 
-    fn visit_block(
+    fn visit_picks(
         &mut self,
+        number: usize,
         block: &Block,
-        prefilter: &mut Prefilter,
+        prefilter: &Prefilter,
         visit: &mut impl FnMut(&Candidate<'_>),
     ) {
-        block.pick(prefilter, &mut self.picks);
-        if !self.picks.is_empty() {
-            block.fold(&mut self.picks, &mut self.folded);
-            prefilter.retain_candidates(&self.folded, &mut self.picks);
-        }
-        for Survivor { key, folded, letters, is_wanted, .. } in self.picks.drain(..) {
-            let folded = self.folded.get(folded).unwrap_or_default();
-            let name = Candidate { key: block.key(key), folded, letters };
-            // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
-            let below = self.range.folder;
-            if !below.is_empty() && !name.key.starts_with(below) {
-                continue;
-            }
-            self.folders.enter(&name).for_each(|folder| visit(&folder));
-            if is_wanted && !name.is_folder() {
-                visit(&name);
+        let Self { range, picks, folded, folder } = self;
+        let mut picks = picks.drain(..).peekable();
+        while let Some(first) = picks.peek() {
+            let of_run = first.run;
+            let run = block.run(of_run);
+            let is_below = run.folder.starts_with(range.folder);
+            folder.enter(run.folder);
+            while let Some(pick) = picks.next_if(|pick| pick.run == of_run) {
+                if !is_below {
+                    continue;
+                }
+                let name = folded.get(pick.folded).unwrap_or_default();
+                let name = folder.candidate(block.name(pick.key), name, pick.letters);
+                if pick.opens_folder {
+                    name.folders(range.known(number, &run)).for_each(|folder| visit(&folder));
+                }
+                if pick.is_wanted && !name.is_folder() && prefilter.wants_path(&name) {
+                    visit(&name);
+                }
             }
         }
     }
@@ -458,11 +354,11 @@ mod tests {
                 is_as(&names, &model);
                 is_as(&before.0, &before.1);
                 assert_eq!(names.count(), model.len());
-                let sizes = || names.blocks.values().map(|block| block.lengths.len());
+                let sizes = || names.blocks.values().map(|block| block.count());
                 assert!(sizes().all(|size| (1..=BLOCK_NAMES_MAX).contains(&size)));
                 assert_eq!(names.bytes(), names.blocks.values().map(|block| block.bytes()).sum());
                 for (first, block) in &names.blocks {
-                    assert_eq!(*first.0, *block.first());
+                    assert_eq!(*first.0, *block.first_key());
                 }
             }
             for folder in ["", "3/", "3/é3/", "7/1/", "39/", "nowhere/"] {

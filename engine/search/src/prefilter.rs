@@ -2,7 +2,7 @@
 //!
 //! The first test compares letter sets of names, and of the folders that they open; for words that may have typos, the
 //! second searches for pieces of the word, one of which must match exactly. Once only files of a minimum score are
-//! wanted, the third searches for the first word itself. The remaining names are matched one by one.
+//! wanted, others search for the first word itself. The remaining names are matched one by one.
 //!
 //! Guarantees: no matching name of that score is discarded, and no name with a matching folder.
 //! Non-goals: the source of names, matching.
@@ -12,14 +12,18 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use memchr::memrchr;
 
+use super::candidate::Candidate;
+
 /// Name that passed.
 #[derive(Clone, Debug)]
 pub(super) struct Survivor {
-    /// Range of its key in the text of its block.
+    /// Run of names in the same folder that it belongs to.
+    pub(super) run: usize,
+    /// Range of the name, without its folder, in the text of its block.
     pub(super) key: Range<usize>,
     /// Range of its folded form in the folded text.
     pub(super) folded: Range<usize>,
-    /// Letter set of the folded form.
+    /// Letter set of the folded form of its whole key.
     pub(super) letters: u64,
     /// Whether it opens a folder that may match.
     pub(super) opens_folder: bool,
@@ -42,17 +46,12 @@ pub(super) struct Prefilter {
 pub(super) struct LetterTest<'a> {
     /// Whether each name passes.
     pub(super) names: &'a [bool],
-    /// Whether one word of the query may match each of the opened folders.
+    /// Whether one word of the query may match in the folders that each run opens.
     pub(super) folders: &'a [bool],
     words: &'a [PrefilterWord],
 }
 
 impl LetterTest<'_> {
-    /// Returns whether no name and no folder passes.
-    pub(super) fn is_empty(&self) -> bool {
-        !self.names.contains(&true) && !self.folders.contains(&true)
-    }
-
     /// Returns whether all words may match in the path of a folder below which a name has this letter set.
     pub(super) fn passes_path(&self, letters: u64) -> bool {
         self.words
@@ -108,12 +107,12 @@ impl Prefilter {
         self.files = files;
     }
 
-    /// Tests the letter sets of names, and of the folders that some of them open.
+    /// Tests the letter sets of names, and of the folders that each run of them opens. Without words, all pass.
     pub(super) fn test_letters(&mut self, names: &[u64], folders: &[u64]) -> LetterTest<'_> {
         self.marks.clear();
         self.marks.resize(names.len(), self.files != WantedFiles::None);
         self.folder_marks.clear();
-        self.folder_marks.resize(folders.len(), false);
+        self.folder_marks.resize(folders.len(), self.words.is_empty());
         for word in &self.words {
             // Other files are only wanted if they have the letters of the first word.
             let errors = if self.files == WantedFiles::All { word.errors_max } else { 0 };
@@ -132,56 +131,80 @@ impl Prefilter {
         LetterTest { names: &self.marks, folders: &self.folder_marks, words: &self.words }
     }
 
-    /// Discards names that passed the letter test but cannot match, and files that are not wanted. The names are in the
-    /// text in order.
+    /// Discards names that do not start with the first word, if only those are wanted, before they are folded.
+    pub(super) fn retain_starts(&self, text: &str, picks: &mut Vec<Survivor>) {
+        let Some(word) = self.words.first().map(|word| word.finder.needle()) else { return };
+        if !matches!(self.files, WantedFiles::AtStart { .. }) || !word.is_ascii() {
+            return;
+        }
+        let text = text.as_bytes();
+        picks.retain_mut(|pick| {
+            let start = text.get(pick.key.clone()).and_then(|name| name.get(..word.len()));
+            // Other letters may fold to ASCII.
+            let may_match = |start: &[u8]| start.eq_ignore_ascii_case(word) || !start.is_ascii();
+            pick.is_wanted &= start.is_some_and(may_match);
+            pick.is_wanted || pick.opens_folder
+        });
+    }
+
+    /// Discards names that passed the letter test but cannot match, and files that are not wanted. The folded names are
+    /// in the text in order.
     pub(super) fn retain_candidates(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
         self.retain_wanted(folded, picks);
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
-            if picks.iter().all(|pick| word.lacking(pick.letters) == 0) {
+            // Typos only match in the name of a file or folder.
+            let is_certain = |pick: &Survivor| pick.opens_folder || word.lacking(pick.letters) == 0;
+            if picks.iter().all(is_certain) {
                 continue;
             }
             self.marks.clear();
-            self.marks.extend(picks.iter().map(|pick| word.lacking(pick.letters) == 0));
+            self.marks.extend(picks.iter().map(is_certain));
             for piece in &word.pieces {
-                mark_holders(piece, folded.as_bytes(), picks, &mut self.marks, |_, _| true);
+                mark_holders(piece, folded.as_bytes(), picks, &mut self.marks);
             }
             retain_marked(picks, &self.marks);
         }
     }
 
+    /// Discards files whose names show that they are not wanted.
     fn retain_wanted(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
-        if matches!(self.files, WantedFiles::All | WantedFiles::None) {
-            return;
-        }
         let Some(word) = self.words.first() else { return };
-        let is_wanted = |place: &Range<usize>, at: usize| {
-            let path = folded.get(place.clone()).unwrap_or_default();
-            is_wanted(self.files, &self.whole, path, at - place.start)
-        };
         self.marks.clear();
-        self.marks.resize(picks.len(), false);
-        mark_holders(&word.finder, folded.as_bytes(), picks, &mut self.marks, is_wanted);
+        match self.files {
+            WantedFiles::All | WantedFiles::InPath { .. } | WantedFiles::None => return,
+            WantedFiles::InName => {
+                self.marks.resize(picks.len(), false);
+                mark_holders(&word.finder, folded.as_bytes(), picks, &mut self.marks);
+            }
+            WantedFiles::AtStart { chars_max } => self.marks.extend(picks.iter().map(|pick| {
+                let name = folded.get(pick.folded.clone()).unwrap_or_default();
+                let rest = name.strip_prefix(&self.whole);
+                let is_whole = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+                is_whole
+                    || name.as_bytes().starts_with(word.finder.needle())
+                        && name.chars().count() <= chars_max
+            })),
+        }
         for (pick, mark) in picks.iter_mut().zip(&self.marks) {
             pick.is_wanted &= mark;
         }
         picks.retain(|pick| pick.is_wanted || pick.opens_folder);
     }
-}
 
-/// Returns whether a file is wanted that has the first word of the query at this byte of its path.
-fn is_wanted(files: WantedFiles, whole: &str, path: &str, at: usize) -> bool {
-    let start = memrchr(b'/', path.as_bytes()).map_or(0, |slash| slash + 1);
-    let name = path.get(start..).unwrap_or_default();
-    match files {
-        WantedFiles::All => true,
-        WantedFiles::InPath { chars_max } => at >= start || name.chars().count() <= chars_max,
-        WantedFiles::InName => at >= start,
-        WantedFiles::AtStart { chars_max } => {
-            let rest = name.strip_prefix(whole);
-            let is_whole = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-            at == start && (is_whole || name.chars().count() <= chars_max)
+    /// Returns whether a file is wanted, as far as this depends on its path.
+    pub(super) fn wants_path(&self, file: &Candidate<'_>) -> bool {
+        let (WantedFiles::InPath { chars_max }, Some(word)) = (self.files, self.words.first())
+        else {
+            return true;
+        };
+        let path = file.folded.as_bytes();
+        let start = memrchr(b'/', path).map_or(0, |slash| slash + 1);
+        let name = file.folded.get(start..).unwrap_or_default();
+        match word.finder.find(path) {
+            None => false,
+            Some(_) if name.chars().count() <= chars_max => true,
+            Some(at) => at >= start || word.finder.find(name.as_bytes()).is_some(),
         }
-        WantedFiles::None => false,
     }
 }
 
@@ -222,14 +245,8 @@ fn retain_marked(picks: &mut Vec<Survivor>, marks: &[bool]) {
     picks.retain(|_| marks.next().is_some_and(|mark| *mark));
 }
 
-/// Marks the names that contain a piece entirely, at an accepted position.
-fn mark_holders(
-    piece: &Finder<'_>,
-    text: &[u8],
-    picks: &[Survivor],
-    marks: &mut [bool],
-    accepts: impl Fn(&Range<usize>, usize) -> bool,
-) {
+/// Marks the names that contain a piece entirely.
+fn mark_holders(piece: &Finder<'_>, text: &[u8], picks: &[Survivor], marks: &mut [bool]) {
     let mut from = 0;
     let mut rest = picks.iter().zip(marks).peekable();
     while let Some(at) = text.get(from..).and_then(|text| piece.find(text)) {
@@ -239,7 +256,7 @@ fn mark_holders(
         let is_inside = start + piece.needle().len() <= pick.folded.end;
         if pick.folded.start > start {
             from = pick.folded.start;
-        } else if is_inside && accepts(&pick.folded, start) {
+        } else if is_inside {
             **mark = true;
             from = pick.folded.end;
         } else {
@@ -252,7 +269,7 @@ fn mark_holders(
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::case_fold::letters;
+    use super::super::case_fold::{folded, letters};
     use super::*;
 
     proptest! {
@@ -288,7 +305,7 @@ mod tests {
 
         #[test]
         fn prefilter_drops_no_wanted_file(
-            names in proptest::collection::vec(("[ab./]{1,8}", any::<bool>()), 0..9),
+            names in proptest::collection::vec(("[abA./]{1,8}", any::<bool>()), 0..9),
             word in "[ab]{1,3}",
         ) {
             for (files, is_wanted) in [
@@ -304,18 +321,23 @@ mod tests {
                 let letters = letters(&word);
                 let mut prefilter = Prefilter::new(word.clone(), vec![query_word(letters, 0, &word, &[])]);
                 prefilter.want(files);
-                let (mut folded, mut picks, mut expected) = (String::new(), Vec::new(), Vec::new());
-                for (path, opens_folder) in &names {
-                    let place = folded.len()..folded.len() + path.len();
-                    folded.push_str(path);
+                let (mut text, mut picks, mut expected) = (String::new(), Vec::new(), Vec::new());
+                for (at, (path, opens_folder)) in names.iter().enumerate() {
                     let name = path.rsplit('/').next().unwrap_or_default();
-                    picks.push(survivor(place.clone(), letters, *opens_folder));
-                    if *opens_folder || is_wanted(path, name, &word) {
-                        expected.push(place);
+                    let place = text.len()..text.len() + name.len();
+                    picks.push(Survivor { run: at, ..survivor(place, letters, *opens_folder) });
+                    text.push_str(name);
+                    if *opens_folder || is_wanted(&folded(path), &folded(name), &word) {
+                        expected.push(at);
                     }
                 }
-                prefilter.retain_candidates(&folded, &mut picks);
-                prop_assert_eq!(picks.into_iter().map(|pick| pick.folded).collect::<Vec<_>>(), expected);
+                prefilter.retain_starts(&text, &mut picks);
+                prefilter.retain_candidates(&folded(&text), &mut picks);
+                picks.retain(|pick| {
+                    let path = folded(&names[pick.run].0);
+                    pick.opens_folder || prefilter.wants_path(&Candidate { key: &path, folded: &path, letters })
+                });
+                prop_assert_eq!(picks.iter().map(|pick| pick.run).collect::<Vec<_>>(), expected);
             }
         }
 
@@ -338,6 +360,13 @@ mod tests {
     }
 
     fn survivor(place: Range<usize>, letters: u64, opens_folder: bool) -> Survivor {
-        Survivor { key: place.clone(), folded: place, letters, opens_folder, is_wanted: true }
+        Survivor {
+            run: 0,
+            key: place.clone(),
+            folded: place,
+            letters,
+            opens_folder,
+            is_wanted: true,
+        }
     }
 }

@@ -232,8 +232,8 @@ settings! {
     import_allow: StringList = Value(StringList::default()) => reload,
     /// Root certificates (PEM) trusted for webhooks and import jobs, in addition to Mozilla's.
     webhook_ca_file: PathBuf = Description("none"),
-    /// Memory limit of the name cache for searches, in bytes: about 55 bytes per name, so ten million names need about
-    /// 550000000. The least recently searched buckets are evicted. A bucket that does not fit is searched in the index,
+    /// Memory limit of the name cache for searches, in bytes: about 50 bytes per name, so ten million names need about
+    /// 500000000. The least recently searched buckets are evicted. A bucket that does not fit is searched in the index,
     /// up to its first 4,000,000 names. 0: no cache.
     search_memory_bytes: u64 = Value(search::limits::NAME_CACHE_BYTES_MAX),
     /// Memory for all image processing in bytes.
