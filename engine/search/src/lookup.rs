@@ -255,8 +255,12 @@ mod tests {
         "report 9", "cat cat", "zq", "a/2",
     ];
 
-    /// Scores every name and folder, and returns the top hits.
-    fn all_scored(keys: &[String], query: &SearchQuery, ranker: &mut Ranker) -> Vec<RankedName> {
+    /// Scores every name and folder, and returns the number of hits and the top hits.
+    fn all_scored(
+        keys: &[String],
+        query: &SearchQuery,
+        ranker: &mut Ranker,
+    ) -> (usize, Vec<RankedName>) {
         let mut best = TopHits::new(query.offset + query.limit);
         let (mut folders, mut folded) = (Folders::new("", ""), String::new());
         for key in keys {
@@ -266,7 +270,7 @@ mod tests {
                 points.into_iter().for_each(|points| best.offer(candidate.key, points));
             }
         }
-        best.into_sorted().1
+        best.into_sorted()
     }
 
     #[test]
@@ -303,10 +307,14 @@ mod tests {
                 limit,
             };
             let mut ranker = Ranker::new(text, "").unwrap();
-            let expected = all_scored(&keys, &query, &mut ranker);
+            let (all, expected) = all_scored(&keys, &query, &mut ranker);
             let best = search_cached(&names, &query, &mut ranker, &|| false).unwrap();
-            bounded += usize::from(best.count() > limits::WINDOW_MAX);
-            assert_eq!(best.into_sorted().1, expected, "{text:?}, {offset} + {limit}");
+            let (count, hits) = best.into_sorted();
+            bounded += usize::from(count > limits::WINDOW_MAX);
+            assert_eq!(hits, expected, "{text:?}, {offset} + {limit}");
+            if count <= limits::WINDOW_MAX {
+                assert_eq!(count, all, "{text:?}");
+            }
         }
         assert!(bounded > QUERIES.len(), "{bounded} searches with more hits than are counted");
     }
