@@ -68,7 +68,7 @@ pub const GROUP_BUFFER_BYTES_MAX: usize = 1_024 * KIB;
 pub const ZEROS_GROUP_BYTES_MAX: u64 = 16 * KIB as u64;
 /// Maximum number of zeros that are written at once: so many that fewer than 1 % of the syncs with groups of 4 KiB also
 /// wait for zeros.
-pub const ZEROS_BYTES_MAX: usize = MIB;
+pub const ZEROS_BYTES_MAX: u64 = MIB as u64;
 
 /// Maximum number of segments that one compaction step reads, and maximum number that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;

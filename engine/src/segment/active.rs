@@ -142,7 +142,7 @@ impl ActiveSegment {
             return Err(Error::ReadOnly(format!("{} failed before", self.path).into()));
         }
         self.broken = true;
-        let zeros = self.zeros_after(group.bytes);
+        let mut zeros = self.zeros_after(group.bytes);
         let mut offset = self.end;
         let mut call: Vec<&[u8]> = Vec::new();
         let mut call_bytes = 0;
@@ -174,7 +174,11 @@ impl ActiveSegment {
             }
         }
         if call_bytes > 0 {
-            call.push(zeros);
+            while zeros > 0 {
+                let piece = zeros.min(ZEROS.len());
+                call.push(&ZEROS[..piece]);
+                zeros -= piece;
+            }
             flush(&mut offset, &mut call, &mut call_bytes)?;
         }
         self.end = offset;
@@ -183,22 +187,22 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// Returns the zeros to write after a group of this many bytes: at most as many as the small groups before it, so
-    /// that they at most double what is written, and none while there are some.
-    fn zeros_after(&mut self, group_bytes: u64) -> &'static [u8] {
+    /// Returns the number of zeros to write after a group of this many bytes: at most as many as the small groups before
+    /// it have bytes, so that they at most double what is written, and none while there are some.
+    fn zeros_after(&mut self, group_bytes: u64) -> usize {
         if group_bytes > limits::ZEROS_GROUP_BYTES_MAX {
             self.small_bytes = 0;
-            return &[];
+            return 0;
         }
         let before = self.small_bytes;
         self.small_bytes += group_bytes;
         let end = self.end + group_bytes;
         if end <= self.written_end {
-            return &[];
+            return 0;
         }
-        let bytes = before.min(self.bytes_max.saturating_sub(end)).min(ZEROS.len() as u64);
+        let bytes = before.min(self.bytes_max.saturating_sub(end)).min(limits::ZEROS_BYTES_MAX);
         self.written_end = end + bytes;
-        usize::try_from(bytes).ok().and_then(|bytes| ZEROS.get(..bytes)).unwrap_or_default()
+        bytes as usize
     }
 
     /// Makes all appended groups durable.
@@ -218,7 +222,8 @@ impl ActiveSegment {
     }
 }
 
-static ZEROS: [u8; limits::ZEROS_BYTES_MAX] = [0; limits::ZEROS_BYTES_MAX];
+/// Zeros, which are written as often as needed in one call. They are part of the binary.
+static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
 
 /// Returns the maximum size of a group's footer entries, which repeat its record heads.
 fn footer_share(group_bytes: u64) -> u64 {

@@ -47,8 +47,8 @@ struct CachedBody {
 struct Weight;
 
 impl Weighter<SegmentOffset, Arc<CachedBody>> for Weight {
-    fn weight(&self, _: &SegmentOffset, kept: &Arc<CachedBody>) -> u64 {
-        let content = match &kept.content {
+    fn weight(&self, _: &SegmentOffset, cached: &Arc<CachedBody>) -> u64 {
+        let content = match &cached.content {
             BodySource::Whole(bytes) | BodySource::Table(bytes) => bytes.len(),
             BodySource::Blocks(blocks) => size_of_val(&**blocks),
         };
@@ -68,9 +68,10 @@ impl BodyCache {
 
     /// Returns the cached content of the body that `entry` refers to.
     pub(super) fn get(&self, name: &ObjectName, entry: &Entry) -> Option<BodySource> {
-        let kept = self.bodies.get(&place(entry.record))?;
-        let is_it = kept.lsn == entry.lsn && kept.bytes == entry.body_bytes() && kept.name == *name;
-        is_it.then(|| kept.content.clone())
+        let cached = self.bodies.get(&place(entry.record))?;
+        let is_it =
+            cached.lsn == entry.lsn && cached.bytes == entry.body_bytes() && cached.name == *name;
+        is_it.then(|| cached.content.clone())
     }
 
     /// Records that the body of `entry` was opened with this content, and caches it unless this is the first recent
@@ -88,8 +89,8 @@ impl BodyCache {
             other => other.clone(),
         };
         let (lsn, bytes) = (entry.lsn, entry.body_bytes());
-        let kept = CachedBody { name: name.clone(), lsn, bytes, content };
-        self.bodies.insert(place(entry.record), Arc::new(kept));
+        let cached = CachedBody { name: name.clone(), lsn, bytes, content };
+        self.bodies.insert(place(entry.record), Arc::new(cached));
     }
 }
 
@@ -140,30 +141,30 @@ mod tests {
 
     #[test]
     fn body_cache_admits_on_second_open_per_record() {
-        let kept = BodyCache::new(CACHE_BYTES);
+        let cache = BodyCache::new(CACHE_BYTES);
         let (name_a, entry_a) = (name("a"), entry(4_096, 7, 3));
         let content = BodySource::Whole(Bytes::from_static(b"abc"));
-        kept.insert(&name_a, &entry_a, &content);
-        assert!(kept.get(&name_a, &entry_a).is_none(), "once is not often");
-        kept.insert(&name_a, &entry_a, &content);
-        let found = kept.get(&name_a, &entry_a);
+        cache.insert(&name_a, &entry_a, &content);
+        assert!(cache.get(&name_a, &entry_a).is_none(), "once is not often");
+        cache.insert(&name_a, &entry_a, &content);
+        let found = cache.get(&name_a, &entry_a);
         assert!(matches!(found, Some(BodySource::Whole(bytes)) if bytes == "abc"));
-        assert!(kept.get(&name("b"), &entry_a).is_none());
-        assert!(kept.get(&name_a, &entry(4_096, 8, 3)).is_none());
-        assert!(kept.get(&name_a, &entry(4_096, 7, 4)).is_none());
-        assert!(kept.get(&name_a, &entry(8_192, 7, 3)).is_none());
+        assert!(cache.get(&name("b"), &entry_a).is_none());
+        assert!(cache.get(&name_a, &entry(4_096, 8, 3)).is_none());
+        assert!(cache.get(&name_a, &entry(4_096, 7, 4)).is_none());
+        assert!(cache.get(&name_a, &entry(8_192, 7, 3)).is_none());
     }
 
     #[test]
     fn body_cache_memory_is_bounded() {
-        let kept = BodyCache::new(CACHE_BYTES);
+        let cache = BodyCache::new(CACHE_BYTES);
         let body = BodySource::Whole(Bytes::from(vec![1; 16 * 1_024]));
         for at in 0..2 * (CACHE_BYTES as u64 / (16 * 1_024)) {
             let entry = entry(at * 20_000, at, 16 * 1_024);
-            kept.insert(&name("a"), &entry, &body);
-            kept.insert(&name("a"), &entry, &body);
+            cache.insert(&name("a"), &entry, &body);
+            cache.insert(&name("a"), &entry, &body);
         }
-        assert!(kept.bodies.weight() <= CACHE_BYTES as u64);
-        assert!(kept.bodies.len() > 100);
+        assert!(cache.bodies.weight() <= CACHE_BYTES as u64);
+        assert!(cache.bodies.len() > 100);
     }
 }

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
 
 use bytes::Bytes;
 
@@ -37,24 +38,24 @@ impl Body {
     /// Opens the body that `entry` refers to, and verifies that the record there is the one that the entry
     /// describes.
     ///
-    /// `segment` contains the content; `kept` caches the results of earlier opens. `None` if the call may not wait
+    /// `segment` contains the content; `cache` has the results of earlier opens. `None` if the call may not wait
     /// for the disk but would have to.
     pub(crate) fn open(
         segment: Arc<OpenSegment>,
         name: &ObjectName,
         entry: &Entry,
-        kept: &BodyCache,
-        patience: ReadMode,
+        cache: &BodyCache,
+        mode: ReadMode,
     ) -> Result<Option<Self>> {
         match &entry.content {
             EntryContent::Inline { bytes } => {
-                let content = match kept.get(name, entry) {
+                let content = match cache.get(name, entry) {
                     Some(content) => content,
-                    None => match Self::read_inline(&segment, name, entry, patience).or_else(
-                        |error| Self::reread_inline(error, &segment, name, entry, patience),
-                    )? {
+                    None => match Self::read_inline(&segment, name, entry, mode)
+                        .or_else(|error| Self::reread_inline(error, &segment, name, entry, mode))?
+                    {
                         Some(content) => {
-                            kept.insert(name, entry, &content);
+                            cache.insert(name, entry, &content);
                             content
                         }
                         None => return Ok(None),
@@ -64,15 +65,8 @@ impl Body {
                     segment.detect_changes();
                 }
                 let start = entry.record.offset + u64::from(entry.record.head_bytes);
-                let (name, bytes, sightings) = (name.clone(), *bytes, None);
-                Ok(Some(Self {
-                    segment,
-                    name,
-                    start,
-                    bytes,
-                    content,
-                    reported_corruption: sightings,
-                }))
+                let (name, bytes) = (name.clone(), *bytes);
+                Ok(Some(Self { segment, name, start, bytes, content, reported_corruption: None }))
             }
             EntryContent::Big { bytes, .. } => {
                 Self::open_big(segment, name, entry, *bytes).map(Some)
@@ -91,13 +85,13 @@ impl Body {
         segment: &OpenSegment,
         name: &ObjectName,
         entry: &Entry,
-        patience: ReadMode,
+        mode: ReadMode,
     ) -> Result<Option<BodySource>> {
         let at = entry.record.offset;
         let end = at + u64::from(entry.record.head_bytes) + entry.body_bytes();
         match error {
             Error::Corrupt(_) if segment.discard_cached(at..end) => {
-                Self::read_inline(segment, name, entry, patience)
+                Self::read_inline(segment, name, entry, mode)
             }
             other => Err(other),
         }
@@ -107,7 +101,7 @@ impl Body {
         segment: &OpenSegment,
         name: &ObjectName,
         entry: &Entry,
-        patience: ReadMode,
+        mode: ReadMode,
     ) -> Result<Option<BodySource>> {
         let at = entry.record.offset;
         let head_bytes = u64::from(entry.record.head_bytes);
@@ -115,7 +109,7 @@ impl Body {
         // A small body is read together with the head: one residency check, one read.
         let is_small = entry.body_bytes() <= SMALL_BODY_BYTES_MAX;
         let end = start + if is_small { entry.body_bytes() } else { 0 };
-        let read = segment.read(at..end, patience).map_err(|error| error.about(name))?;
+        let read = segment.read(at..end, mode).map_err(|error| error.about(name))?;
         let Some(mut head) = read else {
             return Ok(None);
         };
@@ -161,9 +155,9 @@ impl Body {
         Ok(Self { segment, name: name.clone(), start, bytes, content, reported_corruption: None })
     }
 
-    /// Returns the body with detected corruption reported to `sightings`.
-    pub(crate) fn reporting_to(self, sightings: &Arc<ReportedCorruption>) -> Self {
-        Self { reported_corruption: Some(Arc::clone(sightings)), ..self }
+    /// Returns the body with detected corruption reported to `corruption`.
+    pub(crate) fn reporting_to(self, corruption: &Arc<ReportedCorruption>) -> Self {
+        Self { reported_corruption: Some(Arc::clone(corruption)), ..self }
     }
 
     /// Returns the length of the body in bytes.
@@ -199,7 +193,8 @@ impl Body {
         (0..bytes.div_ceil(step)).map(move |at| at * step..bytes.min((at + 1) * step))
     }
 
-    /// Reads a range of the body. Waits for the disk.
+    /// Reads a range of the body. Waits for the disk, and yields the processor to other threads after each block that it
+    /// verifies, as Linux since 6.6 (EEVDF) does not preempt a thread for one that has had more than its share.
     ///
     /// A range that extends beyond the body, or is longer than [`limits::READ_BYTES_MAX`], is truncated. Fails with
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block of the range is damaged, and returns none of its bytes.
@@ -215,34 +210,29 @@ impl Body {
         self.read_range(range, ReadMode::NonBlocking)
     }
 
-    fn read_range(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
-        let read = self.read_verified(range.clone(), patience);
-        read.or_else(|error| self.read_again(error, range, patience))
+    fn read_range(&self, range: Range<u64>, mode: ReadMode) -> Result<Option<Bytes>> {
+        let read = self.read_verified(range.clone(), mode);
+        read.or_else(|error| self.read_again(error, range, mode))
     }
 
     /// Reads once more if bytes of a cache file were damaged: they are fetched again. Other corruption is reported.
     #[cold]
-    fn read_again(
-        &self,
-        error: Error,
-        range: Range<u64>,
-        patience: ReadMode,
-    ) -> Result<Option<Bytes>> {
+    fn read_again(&self, error: Error, range: Range<u64>, mode: ReadMode) -> Result<Option<Bytes>> {
         let in_file = self.start..self.start + self.bytes;
         let read = match error {
             Error::Corrupt(_) if self.segment.discard_cached(in_file) => {
-                self.read_verified(range, patience)
+                self.read_verified(range, mode)
             }
             other => Err(other),
         };
         read.inspect_err(|error| {
-            if let Some(sightings) = &self.reported_corruption {
-                sightings.add(error);
+            if let Some(corruption) = &self.reported_corruption {
+                corruption.add(error);
             }
         })
     }
 
-    fn read_verified(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
+    fn read_verified(&self, range: Range<u64>, mode: ReadMode) -> Result<Option<Bytes>> {
         let start = range.start.min(self.bytes);
         let end = range.end.min(self.bytes).min(start + limits::READ_BYTES_MAX as u64).max(start);
         if start == end {
@@ -260,15 +250,15 @@ impl Body {
             .step_by(limits::BLOCK_BYTES)
             .all(|at| self.segment.is_verified(self.start + at, block_bytes.min(self.bytes - at)));
         if !is_verified
-            && patience == ReadMode::NonBlocking
+            && mode == ReadMode::NonBlocking
             && covering_end - covering_start > block_bytes
         {
             return Ok(None);
         }
         let wanted = if is_verified { start..end } else { covering_start..covering_end };
         let read = match is_verified {
-            true => self.segment.read_trusting_residency(in_file(wanted), patience),
-            false => self.segment.read(in_file(wanted), patience),
+            true => self.segment.read_trusting_residency(in_file(wanted), mode),
+            false => self.segment.read(in_file(wanted), mode),
         };
         let Some(covering) = read.map_err(|error| error.about(&self.name))? else {
             return Ok(None);
@@ -283,6 +273,9 @@ impl Body {
                 self.segment
                     .verify_block(block, self.start + offset, checksum)
                     .map_err(|error| error.about(&self.name))?;
+                if mode == ReadMode::Blocking {
+                    thread::yield_now();
+                }
             }
             offset += block.len() as u64;
         }

@@ -177,12 +177,12 @@ impl OpenSegment {
     }
 
     /// Reads a range of the file without verification; `None` if the call may not block but would have to.
-    pub(crate) fn read(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
+    pub(crate) fn read(&self, range: Range<u64>, mode: ReadMode) -> Result<Option<Bytes>> {
         match &self.backing {
             Backing::Mapped { mapping, bytes } => {
                 let range = self.in_file(&range, bytes.len())?;
                 if !mapping.is_resident(range.clone()) {
-                    if patience == ReadMode::NonBlocking {
+                    if mode == ReadMode::NonBlocking {
                         return Ok(None);
                     }
                     mapping
@@ -196,7 +196,7 @@ impl OpenSegment {
                 let length = usize::try_from(range.end.saturating_sub(range.start))
                     .map_err(|_| Error::TooLarge("one read"))?;
                 let mut buffer = vec![0; length];
-                let read = match patience {
+                let read = match mode {
                     ReadMode::Blocking => {
                         self.file.read_at(range.start, &mut buffer).map(|()| true)
                     }
@@ -223,7 +223,7 @@ impl OpenSegment {
     pub(crate) fn read_trusting_residency(
         &self,
         range: Range<u64>,
-        patience: ReadMode,
+        mode: ReadMode,
     ) -> Result<Option<Bytes>> {
         if let Backing::Mapped { bytes, .. } = &self.backing {
             let range = self.in_file(&range, bytes.len())?;
@@ -231,7 +231,7 @@ impl OpenSegment {
                 return Ok(Some(bytes.slice(range)));
             }
         }
-        self.read(range, patience)
+        self.read(range, mode)
     }
 
     /// Resets the verified blocks if the file was changed since. Called once for each opened body: only appends

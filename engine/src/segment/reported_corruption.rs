@@ -17,16 +17,16 @@ impl ReportedCorruption {
     /// Records the corruption of a failed read, up to a limit.
     pub(crate) fn add(&self, error: &Error) {
         let Error::Corrupt(corruption) = error else { return };
-        let mut sightings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sightings.len() < limits::DAMAGE_LISTED_MAX {
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.len() < limits::DAMAGE_LISTED_MAX {
             let place = (corruption.file.clone(), corruption.offset);
-            sightings.entry(place).or_insert_with(|| corruption.clone());
+            reported.entry(place).or_insert_with(|| corruption.clone());
         }
     }
 
     /// Takes the corruption reported since the last call.
     pub(crate) fn take(&self) -> Vec<Corruption> {
-        let mut sightings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *sightings).into_values().collect()
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *reported).into_values().collect()
     }
 }

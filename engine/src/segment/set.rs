@@ -392,14 +392,14 @@ impl SegmentSet {
         self.growing.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// Opens a segment for reading; `None` if it is not open and `patience` forbids waiting for the disk.
+    /// Opens a segment for reading; `None` if it is not open and `mode` forbids waiting for the disk.
     ///
     /// `class` is [`SegmentClass::Log`] for every segment with records; the set knows which are compacted.
     pub(crate) fn open(
         &self,
         id: SegmentId,
         class: SegmentClass,
-        patience: ReadMode,
+        mode: ReadMode,
     ) -> Result<Option<Arc<OpenSegment>>> {
         if let Some(open) = self.mapped.get(&id) {
             return Ok(Some(open));
@@ -410,7 +410,7 @@ impl SegmentSet {
                 return Ok(Some(Arc::clone(open)));
             }
         }
-        if patience == ReadMode::NonBlocking {
+        if mode == ReadMode::NonBlocking {
             return Ok(None);
         }
         let class = if class == SegmentClass::Log { self.class_of(id) } else { class };

@@ -49,23 +49,6 @@ pub fn read_prefix(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Reads a range on a thread of [`DiskReadPool`]. From the disk, yields the processor to other threads between blocks,
-/// as [`ThreadPool`] does between jobs; the last read finds all blocks but its last one verified.
-pub(crate) fn read_yielding(object: &engine::Body, range: Range<u64>) -> engine::Result<Bytes> {
-    if object.is_remote() {
-        return object.read(range);
-    }
-    let block_bytes = limits::BLOCK_BYTES as u64;
-    let mut start = range.start;
-    let first_end = (start / block_bytes + 1) * block_bytes;
-    for end in (first_end..range.end).step_by(limits::BLOCK_BYTES) {
-        object.read(start..end)?;
-        thread::yield_now();
-        start = end;
-    }
-    object.read(range)
-}
-
 /// Reads up to `bytes` from the start of a staged body into memory. Blocks on the disk.
 pub fn read_staged_prefix(body: &StagedBody, bytes: u64) -> engine::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes.min(body.bytes())).unwrap_or(usize::MAX);
@@ -240,7 +223,7 @@ impl ObjectBody {
                     Ok(None) => {
                         let object = self.object.clone();
                         let is_remote = object.is_remote();
-                        let read = move || read_yielding(&object, range);
+                        let read = move || object.read(range);
                         let running = self.disk_reads.submit(is_remote, read);
                         return self.poll_running(running, context);
                     }

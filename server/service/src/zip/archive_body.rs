@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::contents::{ZipContents, ZipEntry};
 use super::encoding::write_end;
-use crate::object_body::{DiskReadPool, read_yielding};
+use crate::object_body::DiskReadPool;
 
 /// Writer of an archive, piece by piece.
 pub(super) struct ArchiveWriter {
@@ -112,7 +112,7 @@ impl ArchiveWriter {
         let end = ((offset / read_max + 1) * read_max).min(body.bytes());
         let bytes = match body.read_if_resident(offset..end)? {
             Some(bytes) => bytes,
-            None => read_yielding(&body, offset..end)?,
+            None => body.read(offset..end)?,
         };
         self.written += bytes.len() as u64;
         self.file = (end < body.bytes()).then_some((body, end));
