@@ -55,14 +55,15 @@ pub(super) struct CandidateFolder {
 }
 
 impl CandidateFolder {
-    /// Continues with the names of another folder.
-    pub(super) fn enter(&mut self, folder: &str) {
+    /// Continues with the names of another folder. Returns its folded form.
+    pub(super) fn enter(&mut self, folder: &str) -> &str {
         self.key.clear();
         self.key.push_str(folder);
         self.length = self.key.len();
         self.folded.clear();
         fold_onto(&mut self.folded, folder);
         self.folded_length = self.folded.len();
+        &self.folded
     }
 
     /// Returns a candidate in the folder, from its name, and from the letter set of the whole key.

@@ -23,13 +23,13 @@ use super::case_fold::{folded, letters};
 use super::prefilter::{Prefilter, Survivor};
 
 /// Maximum number of names in a block.
-const BLOCK_NAMES_MAX: usize = 256;
+const BLOCK_NAMES_MAX: usize = 682;
 /// Number of names in a new block.
-const BLOCK_NAMES: usize = 192;
+const BLOCK_NAMES: usize = 512;
 /// Minimum number of names; a smaller block is merged with the next.
-const BLOCK_NAMES_MIN: usize = 64;
+const BLOCK_NAMES_MIN: usize = 170;
 /// Number of blocks of a chunk, which is scanned at once.
-const CHUNK_BLOCKS: usize = 4;
+const CHUNK_BLOCKS: usize = 2;
 
 /// Key, compared in index order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +269,7 @@ impl Scan<'_> {
         &mut self,
         number: usize,
         block: &Block,
-        prefilter: &Prefilter,
+        prefilter: &mut Prefilter,
         visit: &mut impl FnMut(&Candidate<'_>),
     ) {
         let Self { range, picks, folded, folder } = self;
@@ -278,12 +278,15 @@ impl Scan<'_> {
             let of_run = first.run;
             let run = block.run(of_run);
             let is_below = run.folder.starts_with(range.folder);
-            folder.enter(run.folder);
+            prefilter.enter(folder.enter(run.folder));
             while let Some(pick) = picks.next_if(|pick| pick.run == of_run) {
                 if !is_below {
                     continue;
                 }
-                let name = folded.get(pick.folded).unwrap_or_default();
+                let name = folded.get(pick.folded.clone()).unwrap_or_default();
+                if !pick.opens_folder && !prefilter.may_match(&pick, name) {
+                    continue;
+                }
                 let name = folder.candidate(block.name(pick.key), name, pick.letters);
                 if pick.opens_folder {
                     name.folders(range.known(number, &run)).for_each(|folder| visit(&folder));

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use memchr::memmem::Finder;
-use memchr::memrchr;
+use memchr::{memchr, memrchr};
 
 use super::candidate::Candidate;
 
@@ -29,6 +29,8 @@ pub(super) struct Survivor {
     pub(super) opens_folder: bool,
     /// Whether it is wanted itself, not only its folders.
     pub(super) is_wanted: bool,
+    /// Whether it may match a word with typos.
+    pub(super) may_have_typos: bool,
 }
 
 /// Prefilter of a query.
@@ -40,6 +42,8 @@ pub(super) struct Prefilter {
     /// Scratch memory: the names that pass a test, and the folders.
     marks: Vec<bool>,
     folder_marks: Vec<bool>,
+    /// Number of bytes of each word that are a subsequence of the entered folder.
+    matched: Vec<usize>,
 }
 
 /// Result of the letter test of a block.
@@ -49,6 +53,8 @@ pub(super) struct LetterTest<'a> {
     /// Whether one word of the query may match in the folders that each run opens.
     pub(super) folders: &'a [bool],
     words: &'a [PrefilterWord],
+    /// First word, if only names that start with it are wanted.
+    start: Option<&'a [u8]>,
 }
 
 impl LetterTest<'_> {
@@ -57,6 +63,14 @@ impl LetterTest<'_> {
         self.words
             .iter()
             .all(|word| word.lacking(letters).count_ones() <= u32::from(word.errors_max))
+    }
+
+    /// Returns whether a name that is not folded may have the start that is wanted.
+    pub(super) fn passes_start(&self, name: &[u8]) -> bool {
+        let Some(word) = self.start else { return true };
+        let start = name.get(..word.len());
+        // Other letters may fold to ASCII.
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word) || !start.is_ascii())
     }
 }
 
@@ -94,12 +108,24 @@ impl PrefilterWord {
     fn lacking(&self, letters: u64) -> u64 {
         self.letters & !letters
     }
+
+    /// Returns how many bytes of the word are a subsequence of a folded text, with `matched` of them before it.
+    fn matched_after(&self, mut matched: usize, mut text: &[u8]) -> usize {
+        while let Some(wanted) = self.finder.needle().get(matched)
+            && let Some(at) = memchr(*wanted, text)
+        {
+            text = text.get(at + 1..).unwrap_or_default();
+            matched += 1;
+        }
+        matched
+    }
 }
 
 impl Prefilter {
     /// Creates a prefilter of names that may match all words of a query.
     pub(super) fn new(whole: String, words: Vec<PrefilterWord>) -> Self {
-        Self { whole, words, files: WantedFiles::All, marks: Vec::new(), folder_marks: Vec::new() }
+        let (marks, folder_marks, matched) = (Vec::new(), Vec::new(), Vec::new());
+        Self { whole, words, files: WantedFiles::All, marks, folder_marks, matched }
     }
 
     /// Discards other files from now on.
@@ -128,41 +154,34 @@ impl Prefilter {
                 |mark, passes| mark | passes,
             );
         }
-        LetterTest { names: &self.marks, folders: &self.folder_marks, words: &self.words }
-    }
-
-    /// Discards names that do not start with the first word, if only those are wanted, before they are folded.
-    pub(super) fn retain_starts(&self, text: &str, picks: &mut Vec<Survivor>) {
-        let Some(word) = self.words.first().map(|word| word.finder.needle()) else { return };
-        if !matches!(self.files, WantedFiles::AtStart { .. }) || !word.is_ascii() {
-            return;
-        }
-        let text = text.as_bytes();
-        picks.retain_mut(|pick| {
-            let start = text.get(pick.key.clone()).and_then(|name| name.get(..word.len()));
-            // Other letters may fold to ASCII.
-            let may_match = |start: &[u8]| start.eq_ignore_ascii_case(word) || !start.is_ascii();
-            pick.is_wanted &= start.is_some_and(may_match);
-            pick.is_wanted || pick.opens_folder
-        });
+        let start = match (self.files, self.words.first()) {
+            (WantedFiles::AtStart { .. }, Some(word)) => {
+                Some(word.finder.needle()).filter(|word| word.is_ascii())
+            }
+            _ => None,
+        };
+        LetterTest { names: &self.marks, folders: &self.folder_marks, words: &self.words, start }
     }
 
     /// Discards names that passed the letter test but cannot match, and files that are not wanted. The folded names are
     /// in the text in order.
     pub(super) fn retain_candidates(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
-        self.retain_wanted(folded, picks);
+        if self.files != WantedFiles::All {
+            return self.retain_wanted(folded, picks);
+        }
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
-            // Typos only match in the name of a file or folder.
-            let is_certain = |pick: &Survivor| pick.opens_folder || word.lacking(pick.letters) == 0;
-            if picks.iter().all(is_certain) {
-                continue;
-            }
             self.marks.clear();
-            self.marks.extend(picks.iter().map(is_certain));
+            self.marks.resize(picks.len(), false);
             for piece in &word.pieces {
                 mark_holders(piece, folded.as_bytes(), picks, &mut self.marks);
             }
-            retain_marked(picks, &self.marks);
+            let mut marks = self.marks.iter();
+            // Typos only match in the name of a file or folder.
+            picks.retain_mut(|pick| {
+                let may_have_typos = marks.next().is_some_and(|mark| *mark);
+                pick.may_have_typos |= may_have_typos;
+                may_have_typos || pick.opens_folder || word.lacking(pick.letters) == 0
+            });
         }
     }
 
@@ -182,13 +201,31 @@ impl Prefilter {
                 let is_whole = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
                 is_whole
                     || name.as_bytes().starts_with(word.finder.needle())
-                        && name.chars().count() <= chars_max
+                        && has_chars_at_most(name, chars_max)
             })),
         }
         for (pick, mark) in picks.iter_mut().zip(&self.marks) {
             pick.is_wanted &= mark;
         }
         picks.retain(|pick| pick.is_wanted || pick.opens_folder);
+    }
+
+    /// Counts how many bytes of each word are a subsequence of a folder, for [`Prefilter::may_match`].
+    pub(super) fn enter(&mut self, folder: &str) {
+        self.matched.clear();
+        if matches!(self.files, WantedFiles::All | WantedFiles::InPath { .. }) {
+            let words = self.words.iter();
+            self.matched.extend(words.map(|word| word.matched_after(0, folder.as_bytes())));
+        }
+    }
+
+    /// Returns whether a file in the entered folder may match: a word that has no typos is a subsequence of the path.
+    pub(super) fn may_match(&self, file: &Survivor, folded_name: &str) -> bool {
+        let name = folded_name.as_bytes();
+        let is_scattered = |(word, matched): (&PrefilterWord, &usize)| {
+            word.matched_after(*matched, name) == word.finder.needle().len()
+        };
+        file.may_have_typos || self.words.iter().zip(&self.matched).all(is_scattered)
     }
 
     /// Returns whether a file is wanted, as far as this depends on its path.
@@ -202,7 +239,7 @@ impl Prefilter {
         let name = file.folded.get(start..).unwrap_or_default();
         match word.finder.find(path) {
             None => false,
-            Some(_) if name.chars().count() <= chars_max => true,
+            Some(_) if has_chars_at_most(name, chars_max) => true,
             Some(at) => at >= start || word.finder.find(name.as_bytes()).is_some(),
         }
     }
@@ -240,9 +277,8 @@ fn lacks_at_most<const ERRORS: usize>(
     }
 }
 
-fn retain_marked(picks: &mut Vec<Survivor>, marks: &[bool]) {
-    let mut marks = marks.iter();
-    picks.retain(|_| marks.next().is_some_and(|mark| *mark));
+fn has_chars_at_most(text: &str, chars_max: usize) -> bool {
+    text.len() <= chars_max || !text.is_ascii() && text.chars().count() <= chars_max
 }
 
 /// Marks the names that contain a piece entirely.
@@ -331,7 +367,8 @@ mod tests {
                         expected.push(at);
                     }
                 }
-                prefilter.retain_starts(&text, &mut picks);
+                let test = prefilter.test_letters(&[], &[]);
+                picks.retain(|pick| pick.opens_folder || test.passes_start(&text.as_bytes()[pick.key.clone()]));
                 prefilter.retain_candidates(&folded(&text), &mut picks);
                 picks.retain(|pick| {
                     let path = folded(&names[pick.run].0);
@@ -367,6 +404,7 @@ mod tests {
             letters,
             opens_folder,
             is_wanted: true,
+            may_have_typos: false,
         }
     }
 }

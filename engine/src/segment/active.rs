@@ -187,8 +187,8 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// Returns the number of zeros to write after a group of this many bytes: at most as many as the small groups before
-    /// it have bytes, so that they at most double what is written, and none while there are some.
+    /// Returns the number of zeros to write after a group of this many bytes: at most the size of the small groups
+    /// before it, so that they at most double what is written, and none while there are some.
     fn zeros_after(&mut self, group_bytes: u64) -> usize {
         if group_bytes > limits::ZEROS_GROUP_BYTES_MAX {
             self.small_bytes = 0;

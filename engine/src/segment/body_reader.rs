@@ -193,8 +193,8 @@ impl Body {
         (0..bytes.div_ceil(step)).map(move |at| at * step..bytes.min((at + 1) * step))
     }
 
-    /// Reads a range of the body. Waits for the disk, and yields the processor to other threads after each block that it
-    /// verifies, as Linux since 6.6 (EEVDF) does not preempt a thread for one that has had more than its share.
+    /// Reads a range of the body. Waits for the disk, and yields the processor to other threads after each block that
+    /// it verifies: Linux since 6.6 (EEVDF) does not preempt a thread for one that has had more than its share.
     ///
     /// A range that extends beyond the body, or is longer than [`limits::READ_BYTES_MAX`], is truncated. Fails with
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block of the range is damaged, and returns none of its bytes.

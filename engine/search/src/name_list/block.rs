@@ -170,7 +170,6 @@ impl Block {
         folded: &mut String,
     ) {
         self.test_letters(prefilter, picks);
-        prefilter.retain_starts(&self.text, picks);
         if !picks.is_empty() {
             self.fold(picks, folded);
             prefilter.retain_candidates(folded, picks);
@@ -192,9 +191,20 @@ impl Block {
             let (letters, is_wanted) = (*letters, *is_wanted);
             let may_open = openers.next_if_eq(&name).is_some();
             let opens_folder = may_open && passed.passes_path(letters);
+            let is_wanted = is_wanted
+                && passed.passes_start(self.text.as_bytes().get(key.clone()).unwrap_or_default());
             if is_wanted || opens_folder {
                 run = self.run_of(name, run);
-                picks.push(Survivor { run, key, folded: 0..0, letters, opens_folder, is_wanted });
+                let (folded, may_have_typos) = (0..0, false);
+                picks.push(Survivor {
+                    run,
+                    key,
+                    folded,
+                    letters,
+                    opens_folder,
+                    is_wanted,
+                    may_have_typos,
+                });
             }
         }
     }
