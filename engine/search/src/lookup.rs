@@ -90,13 +90,13 @@ fn search_cached(
     })
 }
 
-/// Number of rounds through a range, each of which takes chunks from all of it.
+/// Number of rounds through a range, each of which takes blocks from all of it.
 const ROUNDS: usize = 16;
 
 /// Progress of all threads of a search.
 struct Progress {
-    /// Chunks that no thread has taken.
-    chunks: vec::IntoIter<usize>,
+    /// Blocks that no thread has taken.
+    blocks: vec::IntoIter<usize>,
     /// Number of hits.
     counted: usize,
     /// Best of the worst top hits of each thread.
@@ -107,13 +107,13 @@ impl Progress {
     /// Begins the search of a range. Matching names are often in neighbouring folders: samples of all the range find
     /// the bound soon.
     fn new(range: &NameRange<'_>) -> Self {
-        let of_round = |first| (first..range.chunks()).step_by(ROUNDS);
-        let chunks: Vec<usize> = (0..ROUNDS).flat_map(of_round).collect();
-        Self { chunks: chunks.into_iter(), counted: 0, worst: WorstHit::default() }
+        let of_round = |first| (first..range.blocks()).step_by(ROUNDS);
+        let blocks: Vec<usize> = (0..ROUNDS).flat_map(of_round).collect();
+        Self { blocks: blocks.into_iter(), counted: 0, worst: WorstHit::default() }
     }
 }
 
-/// Returns the top hits of the chunks that no other thread takes. When the hits are more than [`limits::WINDOW_MAX`],
+/// Returns the top hits of the blocks that no other thread takes. When the hits are more than [`limits::WINDOW_MAX`],
 /// only names are examined that may be one of the top hits.
 fn look_at(
     range: &NameRange<'_>,
@@ -133,9 +133,9 @@ fn look_at(
         if shared.counted > limits::WINDOW_MAX {
             prefilter.want(Ranker::files_above(&shared.worst));
         }
-        let Some(chunk) = shared.chunks.next() else { return Ok(best) };
+        let Some(block) = shared.blocks.next() else { return Ok(best) };
         drop(shared);
-        scan.visit_chunk(chunk, &mut prefilter, |name| {
+        scan.visit_block(block, &mut prefilter, |name| {
             score_candidate(query, ranker, &mut best, name);
         });
         if cancelled() {
