@@ -111,11 +111,11 @@ export const tests = {
       await page.keyboard.press("f");
       await page.locator(".forms li", { hasText: form }).getByRole("button").click();
       await note(page, `${form} copied`).first().waitFor({ state: "attached" });
-      assert.equal(await clipboard(), expected);
+      await until(async () => (await clipboard()) === expected, `the clipboard has ${expected}`);
     }
     await page.keyboard.press("c");
     await note(page, "1 link copied").waitFor({ state: "attached" });
-    assert.equal(await clipboard(), url);
+    await until(async () => (await clipboard()) === url, `the clipboard has ${url}`);
     await close(other);
     await close(page);
   }),

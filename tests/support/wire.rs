@@ -24,8 +24,8 @@ use tokio::task::JoinHandle;
 
 use crate::Reply;
 
-/// Timeout for every wait of a test.
-pub const SOON: Duration = Duration::from_secs(15);
+/// Timeout for every wait of a test, also for images: they are rendered at idle priority, so hardly beside busy tests.
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A listening service.
 pub struct Listening {
@@ -68,8 +68,8 @@ impl Listening {
             let answer = call(request.map(Body::new));
             async move { Ok::<_, Infallible>(answer.await) }
         });
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-        let address = listener.local_addr().expect("it has an address");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
         let (stop, stopped) = watch::channel(Shutdown::Running);
         let ended = tokio::spawn(accept(listener, service, options, stopped));
         Self { address, stop, ended }
@@ -77,7 +77,7 @@ impl Listening {
 
     /// Opens a connection and sends these bytes.
     pub async fn send(&self, bytes: impl AsRef<[u8]>) -> Wire {
-        let mut wire = Wire(TcpStream::connect(self.address).await.expect("it listens"));
+        let mut wire = Wire(TcpStream::connect(self.address).await.expect("a connection"));
         wire.write(bytes).await;
         wire
     }
@@ -98,7 +98,7 @@ impl Wire {
     pub async fn read_remaining(&mut self) -> (String, Duration) {
         let (began, mut bytes) = (now(), Vec::new());
         let read = self.0.read_to_end(&mut bytes);
-        let _ = tokio::time::timeout(SOON, read).await.expect("the connection ends");
+        let _ = tokio::time::timeout(SOON, read).await.expect("the end of the connection");
         (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
     }
 
@@ -109,7 +109,7 @@ impl Wire {
         let length = if length.is_empty() { 0 } else { length.parse().expect("a length") };
         let mut body = vec![0; length];
         let read = tokio::time::timeout(SOON, self.0.read_exact(&mut body)).await;
-        read.expect("the body comes").expect("the body comes whole");
+        read.expect("a body in time").expect("a whole body");
         reply.body = body.into();
         reply
     }
@@ -120,15 +120,15 @@ impl Wire {
             let head = self.head().await;
             let mut lines = head.split("\r\n");
             let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
-            let status: StatusCode = status.parse().expect("an answer has a status");
+            let status: StatusCode = status.parse().expect("a status");
             if status.is_informational() {
                 continue;
             }
             let fields = lines.filter_map(|line| line.split_once(": "));
             let headers: HeaderMap = fields
                 .map(|(name, value)| {
-                    let name: HeaderName = name.parse().expect("the name is one");
-                    (name, HeaderValue::from_str(value).expect("the value is one"))
+                    let name: HeaderName = name.parse().expect("a valid header name");
+                    (name, HeaderValue::from_str(value).expect("a valid header value"))
                 })
                 .collect();
             return Reply { status, headers, body: Bytes::new() };
@@ -140,12 +140,12 @@ impl Wire {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
             let read = tokio::time::timeout(SOON, self.0.read_u8()).await;
-            let read = read.expect("something comes");
+            let read = read.expect("bytes in time");
             bytes.push(read.unwrap_or_else(|error| {
-                panic!("{error} behind {:?}", String::from_utf8_lossy(&bytes))
+                panic!("{error} after {:?}", String::from_utf8_lossy(&bytes))
             }));
         }
-        String::from_utf8(bytes).expect("a head is text")
+        String::from_utf8(bytes).expect("a head in UTF-8")
     }
 
     /// Reads until the text was received.
@@ -153,7 +153,7 @@ impl Wire {
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).contains(text) {
             let read = tokio::time::timeout(SOON, self.0.read_buf(&mut bytes)).await;
-            let read = read.expect("something comes").expect("the connection stands");
+            let read = read.expect("bytes in time").expect("an open connection");
             assert!(read > 0, "it ended with {:?}", String::from_utf8_lossy(&bytes));
         }
         String::from_utf8_lossy(&bytes).into_owned()
