@@ -280,8 +280,8 @@ impl Scan<'_> {
                 if !is_below {
                     continue;
                 }
-                let name = folded.get(pick.folded.clone()).unwrap_or_default();
-                if !pick.opens_folder && !prefilter.may_match(&pick, name) {
+                let name = folded.get(pick.folded).unwrap_or_default();
+                if !pick.opens_folder && !prefilter.may_match(name) {
                     continue;
                 }
                 let name = folder.candidate(block.name(pick.key), name, pick.letters);

@@ -29,8 +29,6 @@ pub(super) struct Survivor {
     pub(super) opens_folder: bool,
     /// Whether it is wanted itself, not only its folders.
     pub(super) is_wanted: bool,
-    /// Whether it may match a word with typos.
-    pub(super) may_have_typos: bool,
 }
 
 /// Prefilter of a query.
@@ -170,18 +168,18 @@ impl Prefilter {
             return self.retain_wanted(folded, picks);
         }
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
+            // Typos only match in the name of a file or folder.
+            let is_certain = |pick: &Survivor| pick.opens_folder || word.lacking(pick.letters) == 0;
+            if picks.iter().all(is_certain) {
+                continue;
+            }
             self.marks.clear();
-            self.marks.resize(picks.len(), false);
+            self.marks.extend(picks.iter().map(is_certain));
             for piece in &word.pieces {
                 mark_holders(piece, folded.as_bytes(), picks, &mut self.marks);
             }
             let mut marks = self.marks.iter();
-            // Typos only match in the name of a file or folder.
-            picks.retain_mut(|pick| {
-                let may_have_typos = marks.next().is_some_and(|mark| *mark);
-                pick.may_have_typos |= may_have_typos;
-                may_have_typos || pick.opens_folder || word.lacking(pick.letters) == 0
-            });
+            picks.retain(|_| marks.next().is_some_and(|mark| *mark));
         }
     }
 
@@ -215,17 +213,21 @@ impl Prefilter {
         self.matched.clear();
         if matches!(self.files, WantedFiles::All | WantedFiles::InPath { .. }) {
             let words = self.words.iter();
-            self.matched.extend(words.map(|word| word.matched_after(0, folder.as_bytes())));
+            self.matched.extend(words.map(|word| match word.errors_max {
+                0 => word.matched_after(0, folder.as_bytes()),
+                _ => word.finder.needle().len(),
+            }));
         }
     }
 
-    /// Returns whether a file in the entered folder may match: a word that has no typos is a subsequence of the path.
-    pub(super) fn may_match(&self, file: &Survivor, folded_name: &str) -> bool {
+    /// Returns whether a file in the entered folder may match: words that may not have typos are subsequences of the
+    /// path.
+    pub(super) fn may_match(&self, folded_name: &str) -> bool {
         let name = folded_name.as_bytes();
-        let is_scattered = |(word, matched): (&PrefilterWord, &usize)| {
-            word.matched_after(*matched, name) == word.finder.needle().len()
-        };
-        file.may_have_typos || self.words.iter().zip(&self.matched).all(is_scattered)
+        self.words
+            .iter()
+            .zip(&self.matched)
+            .all(|(word, matched)| word.matched_after(*matched, name) == word.finder.needle().len())
     }
 
     /// Returns whether a file is wanted, as far as this depends on its path.
@@ -404,7 +406,6 @@ mod tests {
             letters,
             opens_folder,
             is_wanted: true,
-            may_have_typos: false,
         }
     }
 }

@@ -195,16 +195,7 @@ impl Block {
                 && passed.passes_start(self.text.as_bytes().get(key.clone()).unwrap_or_default());
             if is_wanted || opens_folder {
                 run = self.run_of(name, run);
-                let (folded, may_have_typos) = (0..0, false);
-                picks.push(Survivor {
-                    run,
-                    key,
-                    folded,
-                    letters,
-                    opens_folder,
-                    is_wanted,
-                    may_have_typos,
-                });
+                picks.push(Survivor { run, key, folded: 0..0, letters, opens_folder, is_wanted });
             }
         }
     }
