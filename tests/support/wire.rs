@@ -24,8 +24,8 @@ use tokio::task::JoinHandle;
 
 use crate::Reply;
 
-/// Timeout for every wait of a test, also for images: they are rendered at idle priority, so hardly beside busy tests.
-pub const SOON: Duration = Duration::from_secs(60);
+/// Timeout for every wait of a test.
+pub const SOON: Duration = Duration::from_secs(15);
 
 /// A listening service.
 pub struct Listening {

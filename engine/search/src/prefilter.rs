@@ -164,9 +164,7 @@ impl Prefilter {
     /// Discards names that passed the letter test but cannot match, and files that are not wanted. The folded names are
     /// in the text in order.
     pub(super) fn retain_candidates(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
-        if self.files != WantedFiles::All {
-            return self.retain_wanted(folded, picks);
-        }
+        self.retain_wanted(folded, picks);
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
             // Typos only match in the name of a file or folder.
             let is_certain = |pick: &Survivor| pick.opens_folder || word.lacking(pick.letters) == 0;

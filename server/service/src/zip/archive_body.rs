@@ -110,10 +110,7 @@ impl ArchiveWriter {
     fn read_file(&mut self, body: engine::Body, offset: u64) -> Result<Bytes> {
         let read_max = READ_BYTES_MAX as u64;
         let end = ((offset / read_max + 1) * read_max).min(body.bytes());
-        let bytes = match body.read_if_resident(offset..end)? {
-            Some(bytes) => bytes,
-            None => body.read(offset..end)?,
-        };
+        let bytes = body.read(offset..end)?;
         self.written += bytes.len() as u64;
         self.file = (end < body.bytes()).then_some((body, end));
         Ok(bytes)
