@@ -9,9 +9,10 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use catalog::Bucket;
 use http::request::Parts;
-use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use listener::ip_network::any_contains;
-use listener::trusted_proxies::{apply_forwarded_for, client_ip};
+use listener::peer::Peer;
+use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, ErrorMediaType};
 use protocol::object_path::ObjectPath;
 use protocol::reserved_paths::is_dashboard_path;
@@ -28,7 +29,7 @@ use usage::bucket_counters::BucketCounters;
 use usage::registry::ServerCounters;
 use usage::rejection::{AuthFailure, Limited};
 use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
-use usage::spans::{self, Span};
+use usage::spans;
 
 use crate::routes::{Endpoint, Entry, Responder, Route, RouteTable, is_reserved_path};
 
@@ -57,15 +58,14 @@ impl HttpService {
     pub fn call(
         &self,
         request: Request<Body>,
+        peer: Peer,
     ) -> impl Future<Output = Response<MeteredBody>> + Send + use<> {
-        let (mut head, body) = request.into_parts();
-        let span = spans::start_request(&head, || self.is_of_trusted_proxy(&head.extensions));
-        apply_forwarded_for(&mut head, &self.state.config().trusted_proxies);
+        let (head, body) = request.into_parts();
         let service = self.clone();
         async move {
             let began_us = service.state.clock.monotonic_us();
             let entry = service.routes.entry(&service.state, &head);
-            let context = service.context(&head, &entry, began_us, span);
+            let context = service.context(&head, peer, &entry, began_us);
             match entry {
                 Entry::Delivery(_, target) => {
                     drop(body);
@@ -80,12 +80,6 @@ impl HttpService {
         }
     }
 
-    /// Returns whether the peer is a trusted proxy whose client is not resolved yet.
-    fn is_of_trusted_proxy(&self, extensions: &Extensions) -> bool {
-        let proxies = &self.state.config().trusted_proxies;
-        client_ip(extensions).is_some_and(|peer| any_contains(peer, proxies))
-    }
-
     /// Delivers a file.
     async fn deliver(
         &self,
@@ -93,9 +87,9 @@ impl HttpService {
         head: &Parts,
         target: Result<ObjectPath, ApiError>,
     ) -> Response<MeteredBody> {
-        let response = match self.charge_address(&head.extensions).and(target) {
+        let response = match self.charge_address(context).and(target) {
             Ok(target) => {
-                let deliver = || deliver(&self.state, head, target, context.bucket.as_ref());
+                let deliver = || deliver(&self.state, context, head, target);
                 // Most requests are not sampled: their futures are neither boxed nor wrapped.
                 let delivered = match &context.span {
                     None => deliver().await,
@@ -116,10 +110,13 @@ impl HttpService {
     fn context(
         &self,
         head: &Parts,
+        peer: Peer,
         entry: &Entry<'_>,
         began_us: u64,
-        span: Option<Arc<dyn Span>>,
     ) -> RequestContext {
+        let proxies = &self.state.config().trusted_proxies;
+        let is_trusted = || peer.ip().is_some_and(|address| any_contains(address, proxies));
+        let span = spans::start_request(head, is_trusted);
         let id = self.state.request_ids.next();
         let operation = entry.operation();
         let bucket = self.bucket(head, entry);
@@ -132,6 +129,7 @@ impl HttpService {
             id,
             began_us,
             operation,
+            client: client_ip(peer, &head.headers, proxies),
             cors: CorsHeaders::of(head, bucket.as_ref(), entry.is_of_file()),
             bucket,
             span,
@@ -155,8 +153,8 @@ impl HttpService {
     }
 
     /// Rejects an address that is over its rate limit.
-    fn charge_address(&self, extensions: &Extensions) -> Result<(), ApiError> {
-        let Some(address) = client_ip(extensions) else { return Ok(()) };
+    fn charge_address(&self, context: &RequestContext) -> Result<(), ApiError> {
+        let Some(address) = context.client else { return Ok(()) };
         self.state.rate_limiter.charge_request(address).map_err(ApiError::from)
     }
 
@@ -200,7 +198,7 @@ impl HttpService {
         meter: &RequestMeter,
     ) -> Response<Body> {
         if !matches!(endpoint, Endpoint::Preflight(_))
-            && let Err(error) = self.charge_address(&head.extensions)
+            && let Err(error) = self.charge_address(context)
         {
             return error.into_response();
         }

@@ -24,6 +24,7 @@ use listener::acme::AcmeRenewer;
 use listener::incoming_body::IncomingBody;
 use listener::ip_network::{any_contains, is_local_or_trusted};
 use listener::options::ConnectionOptions;
+use listener::peer::Peer;
 use listener::tls::{TlsConfigCell, TlsIdentity};
 use protocol::destination::Scheme;
 use protocol::public_url::PublicUrl;
@@ -195,7 +196,7 @@ async fn serve_sockets(
         let counts = state.metrics.connections(listener).clone();
         ConnectionOptions { counts, ..connections.clone() }
     };
-    let answer = |service: HttpService| move |request| service.call(request).map(Ok);
+    let answer = |service: HttpService| move |request, peer| service.call(request, peer).map(Ok);
     let public = {
         let (answer, options) =
             (answer(HttpService::new(state.clone())), options(ListenerKind::Public));
@@ -208,7 +209,7 @@ async fn serve_sockets(
     };
     let admin = {
         let service = AdminService::new(state.clone());
-        let answer = move |request| {
+        let answer = move |request, _| {
             let service = service.clone();
             async move { Ok(service.call(request).await) }
         };
@@ -228,15 +229,23 @@ async fn serve_socket<A, F, B>(
     stop: watch::Receiver<Shutdown>,
 ) -> usize
 where
-    A: Fn(Request<Body>) -> F + Clone + Send + 'static,
+    A: Fn(Request<Body>, Peer) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
     B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let Some(socket) = socket else { return 0 };
     // The response future is not wrapped: hyper moves it twice for every request.
-    let service = service_fn(move |request: Request<IncomingBody>| answer(request.map(Body::new)));
+    let service = service_fn(move |request: Request<IncomingBody>| {
+        let peer = request.body().peer();
+        answer(request.map(into_body), peer)
+    });
     accept(socket.listener, service, options, stop).await.cut_off
+}
+
+/// Converts a request body. One without content needs no allocation.
+fn into_body(body: IncomingBody) -> Body {
+    if http_body::Body::is_end_stream(&body) { Body::empty() } else { Body::new(body) }
 }
 
 /// Returns the predicate of addresses exempt from the connection limit.

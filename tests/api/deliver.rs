@@ -4,6 +4,7 @@ use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
+use listener::peer::Peer;
 use serde_json::json;
 use server::management::BucketSettings;
 use sha2::{Digest, Sha256};
@@ -330,7 +331,7 @@ async fn pending_response_future_is_small() {
     let (world, _client) = World::with_bucket(1);
     let app = world.app();
     let request = http::Request::new(axum::body::Body::empty());
-    let waiting = app.call(request);
+    let waiting = app.call(request, Peer::Local);
     let bytes = std::mem::size_of_val(&waiting);
     assert!(bytes <= 2_560, "{bytes} bytes are moved with each request");
 }

@@ -19,8 +19,8 @@ pub struct Client {
     app: HttpService,
     /// Sent as `Authorization: Bearer`.
     pub key: Option<String>,
-    /// Address of the client; without it, no per-address limit applies.
-    peer: Option<Peer>,
+    /// Source of the requests; without an address, no per-address limit applies.
+    peer: Peer,
 }
 
 /// A response.
@@ -33,7 +33,7 @@ pub struct Reply {
 
 impl Client {
     pub fn new(app: HttpService, key: Option<String>) -> Self {
-        Self { app, key, peer: None }
+        Self { app, key, peer: Peer::Local }
     }
 
     /// Returns the same client without its key.
@@ -44,7 +44,7 @@ impl Client {
     /// Returns the same client with an address.
     pub fn at(&self, address: &str) -> Self {
         let address = address.parse().expect("the address is one");
-        Self { peer: Some(Peer::Address(SocketAddr::new(address, 40_000))), ..self.clone() }
+        Self { peer: Peer::Address(SocketAddr::new(address, 40_000)), ..self.clone() }
     }
 
     /// Returns the key; empty when there is none.
@@ -128,11 +128,8 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        if let Some(peer) = self.peer {
-            request = request.extension(peer);
-        }
         let request = request.body(body).expect("the request is well-formed");
-        self.app.call(request).await.map(Body::new)
+        self.app.call(request, self.peer).await.map(Body::new)
     }
 }
 

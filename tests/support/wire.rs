@@ -15,6 +15,7 @@ use listener::accept::Shutdown;
 use listener::accept::{DrainReport, accept};
 use listener::incoming_body::IncomingBody;
 use listener::options::ConnectionOptions;
+use listener::peer::Peer;
 use server::admin::AdminService;
 use server::dispatch::HttpService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -39,16 +40,16 @@ pub struct Wire(pub TcpStream);
 
 impl Listening {
     pub async fn start(app: HttpService, options: ConnectionOptions) -> Self {
-        Self::serving(options, move |request| {
+        Self::serving(options, move |request, peer| {
             let app = app.clone();
-            async move { app.call(request).await }
+            async move { app.call(request, peer).await }
         })
         .await
     }
 
     /// Starts the admin listener of a service.
     pub async fn admin(app: AdminService, options: ConnectionOptions) -> Self {
-        Self::serving(options, move |request| {
+        Self::serving(options, move |request, _| {
             let app = app.clone();
             async move { app.call(request).await }
         })
@@ -57,7 +58,7 @@ impl Listening {
 
     async fn serving<F, B>(
         options: ConnectionOptions,
-        call: impl Fn(http::Request<Body>) -> F + Clone + Send + 'static,
+        call: impl Fn(http::Request<Body>, Peer) -> F + Clone + Send + 'static,
     ) -> Self
     where
         F: Future<Output = Response<B>> + Send + 'static,
@@ -65,7 +66,8 @@ impl Listening {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let service = service_fn(move |request: http::Request<IncomingBody>| {
-            let answer = call(request.map(Body::new));
+            let peer = request.body().peer();
+            let answer = call(request.map(Body::new), peer);
             async move { Ok::<_, Infallible>(answer.await) }
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

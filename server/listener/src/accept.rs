@@ -4,11 +4,12 @@
 //! taken, the one that is idle longest is closed for a new one; shutdown drains requests in flight within a time limit.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -215,10 +216,24 @@ pub(crate) struct Ends {
 impl Ends {
     /// Waits until the connection is to end: when the loop is stopped, or when it is evicted for a new one.
     pub(crate) async fn ended(&mut self) {
-        tokio::select! {
-            _ = self.stop.wait_for(|it| *it != Shutdown::Running) => {}
-            () = self.idleness.evicted() => {}
-        }
+        let (changes, idleness) = (self.stop.clone(), &self.idleness);
+        let mut ended = pin!(async {
+            tokio::select! {
+                _ = self.stop.wait_for(|it| *it != Shutdown::Running) => {}
+                () = idleness.evicted() => {}
+            }
+        });
+        let mut registered: Option<Waker> = None;
+        // Every request polls this. Without a signal the waker stays registered, and no lock has to be taken.
+        poll_fn(|cx| {
+            let is_registered = registered.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
+            if is_registered && !changes.has_changed().unwrap_or(true) && !idleness.is_evicted() {
+                return Poll::Pending;
+            }
+            registered = Some(cx.waker().clone());
+            ended.as_mut().poll(cx)
+        })
+        .await;
     }
 }
 

@@ -3,6 +3,7 @@
 //! Guarantees: a response after which the connection is closed says so, and no byte of a following request is taken for
 //! the body of the one before.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future;
 use std::pin::Pin;
@@ -28,7 +29,7 @@ use crate::incoming_body::IncomingBody;
 use crate::limits;
 use crate::peer::Peer;
 use crate::request_checks::{
-    check_header_count, check_host, expects_continue, parse_error_response, probes_disconnect,
+    check_header_count, check_host_again, expects_continue, parse_error_response, probes_disconnect,
 };
 use crate::response_body::ResponseBody;
 use crate::timeout_io::{ExchangeState, TimeoutIo, Timeouts};
@@ -104,6 +105,7 @@ where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let last_host = Cell::default();
     service_fn(move |request: Request<Incoming>| {
         let is_watched = probes_disconnect(&request);
         shared.start_request(is_watched, !request.body().is_end_stream());
@@ -111,9 +113,9 @@ where
             // Hyper does not send 100 Continue for an empty body, but aws-cli (botocore before 1.44) waits for it.
             shared.send_continue();
         }
-        let mut request = IncomingBody::of_exchange(request, &shared);
-        request.extensions_mut().insert(peer);
-        let checked = check_header_count(&request).and_then(|()| check_host(&request));
+        let request = IncomingBody::of_exchange(request, peer, &shared);
+        let checked =
+            check_header_count(&request).and_then(|()| check_host_again(&request, &last_host));
         // Hyper moves this future twice. An async block would be twice as large as the service's future.
         let answer = match checked {
             Ok(()) => {

@@ -82,9 +82,8 @@ where
     let io = TokioIo::new(FrameMeter::new(io, written.clone()));
     let shared = activity.clone();
     let answer = move |request: Request<Incoming>| {
-        let mut request = IncomingBody::of_stream(request);
+        let mut request = IncomingBody::of_stream(request, peer);
         let open = OpenRequest::begin(&shared);
-        request.extensions_mut().insert(peer);
         let asks_only = is_safe_without_body(&request);
         let answer = match check_header_count(&request)
             .and_then(|()| normalize_authority(&mut request))

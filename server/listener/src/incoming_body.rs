@@ -13,12 +13,14 @@ use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use crate::peer::Peer;
 use crate::timeout_io::ExchangeState;
 
 /// Request body.
 #[derive(Debug)]
 pub struct IncomingBody {
     body: Incoming,
+    peer: Peer,
     /// Notified at the end of the body; `None` from then on, and for HTTP/2.
     exchange: Option<Arc<ExchangeState>>,
 }
@@ -27,17 +29,23 @@ impl IncomingBody {
     /// Wraps the body of an HTTP/1 request.
     pub(crate) fn of_exchange(
         request: Request<Incoming>,
+        peer: Peer,
         exchange: &Arc<ExchangeState>,
     ) -> Request<Self> {
         request.map(|body| {
             let exchange = (!body.is_end_stream()).then(|| Arc::clone(exchange));
-            Self { body, exchange }
+            Self { body, peer, exchange }
         })
     }
 
     /// Wraps the body of an HTTP/2 request, whose stream ends on its own.
-    pub(crate) fn of_stream(request: Request<Incoming>) -> Request<Self> {
-        request.map(|body| Self { body, exchange: None })
+    pub(crate) fn of_stream(request: Request<Incoming>, peer: Peer) -> Request<Self> {
+        request.map(|body| Self { body, peer, exchange: None })
+    }
+
+    /// Returns the peer of the connection.
+    pub fn peer(&self) -> Peer {
+        self.peer
     }
 }
 

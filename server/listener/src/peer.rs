@@ -7,8 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Peer {
     /// Socket address.
     Address(SocketAddr),
-    /// Client address reported by a trusted proxy.
-    Forwarded(IpAddr),
     /// Local process, over a Unix socket.
     Local,
 }
@@ -18,7 +16,6 @@ impl Peer {
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Address(address) => Some(address.ip().to_canonical()),
-            Self::Forwarded(address) => Some(address),
             Self::Local => None,
         }
     }

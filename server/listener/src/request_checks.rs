@@ -2,6 +2,8 @@
 //!
 //! Non-goals: connections.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use http::header::{EXPECT, HOST, HeaderValue};
 use http::uri::{Authority, Scheme};
@@ -94,6 +96,23 @@ pub(crate) fn normalize_authority<B>(request: &mut Request<B>) -> Result<(), Api
     if let Some(path) = request.uri().path_and_query().cloned() {
         *request.uri_mut() = Uri::from(path);
     }
+    Ok(())
+}
+
+/// Checks the host like [`check_host`]. `last` is the last valid `Host` of the connection: mostly a request has the same,
+/// which needs no parsing.
+pub(crate) fn check_host_again<B>(
+    request: &Request<B>,
+    last: &Cell<Vec<u8>>,
+) -> Result<(), ApiError> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, second) = (hosts.next().map_or(&b""[..], HeaderValue::as_bytes), hosts.next());
+    let mut known = last.take();
+    if host.is_empty() || host != known || second.is_some() || request.uri().authority().is_some() {
+        check_host(request)?;
+        host.clone_into(&mut known);
+    }
+    last.set(known);
     Ok(())
 }
 

@@ -7,8 +7,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::request::Parts;
-use http::{Extensions, HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName};
 
 use crate::ip_network::{Network, any_contains};
 use crate::limits::FORWARDED_HOPS_MAX;
@@ -17,22 +16,12 @@ use crate::peer::Peer;
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Returns the client address; `None` for a local client without an IP address.
-pub fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<Peer>().and_then(|peer| peer.ip())
-}
-
-/// Replaces the peer of a request from a trusted proxy with its client.
-pub fn apply_forwarded_for(head: &mut Parts, proxies: &[Network]) {
-    if proxies.is_empty() {
-        return;
-    }
-    let Some(peer) = client_ip(&head.extensions).filter(|peer| any_contains(*peer, proxies)) else {
-        return;
-    };
-    let client = behind(peer, &head.headers, proxies);
-    if client != peer {
-        head.extensions.insert(Peer::Forwarded(client));
-    }
+pub fn client_ip(peer: Peer, headers: &HeaderMap, proxies: &[Network]) -> Option<IpAddr> {
+    let address = peer.ip()?;
+    Some(match any_contains(address, proxies) {
+        true => behind(address, headers, proxies),
+        false => address,
+    })
 }
 
 /// Returns the client behind a trusted proxy: the last entry of the list that is not itself a trusted proxy. Where the
@@ -67,7 +56,7 @@ fn parse(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderValue, Request};
+    use http::HeaderValue;
 
     use super::*;
 
@@ -75,14 +64,12 @@ mod tests {
     fn client(peer: &str, lines: &[&[u8]]) -> String {
         let proxies = ["10.0.0.0/8", "127.0.0.1", "2001:db8:ffff::/48"];
         let proxies: Vec<_> = proxies.iter().map(|text| Network::parse(text).unwrap()).collect();
-        let mut head = Request::new(()).into_parts().0;
-        let peer = SocketAddr::new(peer.parse().unwrap(), 40_000);
-        head.extensions.insert(Peer::Address(peer));
+        let mut headers = HeaderMap::new();
         for line in lines {
-            head.headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(line).unwrap());
+            headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(line).unwrap());
         }
-        apply_forwarded_for(&mut head, &proxies);
-        client_ip(&head.extensions).unwrap().to_string()
+        let peer = Peer::Address(SocketAddr::new(peer.parse().unwrap(), 40_000));
+        client_ip(peer, &headers, &proxies).unwrap().to_string()
     }
 
     #[test]

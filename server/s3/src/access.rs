@@ -17,6 +17,7 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 use service::admission::charge;
 use service::auth::{Caller, PresentedCredentials};
 use service::rate_limit::RateClass;
+use service::request_context::RoutedContext;
 use service::state::AppState;
 
 use super::acl::blocks_public_acls;
@@ -74,6 +75,7 @@ impl S3Access for S3Authorizer {
             uri: &uri,
             headers: &headers,
             extensions: &*extensions,
+            client: RoutedContext::client_ip(extensions),
         };
         let caller =
             self.authorize_key(&key, asking, &operation).map_err(|error| to_s3_error(&error))?;

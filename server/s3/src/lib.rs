@@ -62,7 +62,6 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::request_body::{BodyLimits, RequestBody};
 use s3s::S3Error;
@@ -139,7 +138,7 @@ impl S3Gateway {
     pub async fn answer_form(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let (path, request_id) = path_and_id(&head);
-        let address = client_ip(&head.extensions);
+        let address = RoutedContext::client_ip(&head.extensions);
         let source = RequestOrigin::from_headers(&head.method, &head.headers, &head.uri);
         let bucket = path.trim_start_matches('/');
         let mut answer = match form_upload::post(&self.app, bucket, &head, body).await {
@@ -166,7 +165,7 @@ impl S3Gateway {
     }
 
     async fn answer_unnamed(&self, head: Parts, body: Body) -> Response<Answered> {
-        let address = client_ip(&head.extensions);
+        let address = RoutedContext::client_ip(&head.extensions);
         if let Err(refusal) = check(&head) {
             return error_response(refusal);
         }

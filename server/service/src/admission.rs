@@ -18,6 +18,7 @@ use protocol::query::Query;
 use crate::auth::{Caller, PresentedCredentials};
 use crate::own_pages::RequestOrigin;
 use crate::rate_limit::{RateClass, RateLimitGrant};
+use crate::request_context::RoutedContext;
 use crate::state::AppState;
 
 /// What a route demands of a request.
@@ -68,6 +69,7 @@ pub async fn admit<F: Future<Output = Response>>(
         uri: request.uri(),
         headers: request.headers(),
         extensions: request.extensions(),
+        client: RoutedContext::client_ip(request.extensions()),
     };
     match authenticate(&app, class, asking, &query) {
         Ok((caller, taken)) => {

@@ -20,7 +20,6 @@ use engine::{BucketName, FolderKey, ObjectKey};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Extensions, Method, Uri};
-use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, INVALID_API_KEY};
 use protocol::object_path::{ObjectPath, PathInBucket};
 use protocol::query::Query;
@@ -44,7 +43,7 @@ pub struct Caller {
 pub fn anonymous_actor(head: &Parts) -> Actor {
     Actor {
         kind: ActorKind::Session,
-        address: client_ip(&head.extensions),
+        address: RoutedContext::client_ip(&head.extensions),
         request_id: RoutedContext::find(&head.extensions).map(|it| it.id().to_string()),
         ..Actor::default()
     }
@@ -68,6 +67,8 @@ pub struct PresentedCredentials<'a> {
     pub uri: &'a Uri,
     pub headers: &'a HeaderMap,
     pub extensions: &'a Extensions,
+    /// Client address.
+    pub client: Option<IpAddr>,
 }
 
 /// Limits of a session.
@@ -79,7 +80,8 @@ const API_KEY_PARAMETERS: &[&str] = &["apiKey", "api_key"];
 impl<'a> PresentedCredentials<'a> {
     pub fn from_request(head: &'a Parts) -> Self {
         let Parts { method, uri, headers, extensions, .. } = head;
-        Self { method, uri, headers, extensions }
+        let client = RoutedContext::client_ip(extensions);
+        Self { method, uri, headers, extensions, client }
     }
 }
 
@@ -106,7 +108,7 @@ impl Caller {
             let is_cross_site =
                 RequestOrigin::from_headers(asking.method, asking.headers, asking.uri)
                     == RequestOrigin::CrossSite;
-            match client_ip(asking.extensions) {
+            match asking.client {
                 Some(address) if error.code() == INVALID_API_KEY && !is_cross_site => {
                     match app.rate_limiter.take_failure(address) {
                         Ok(()) => error,
@@ -204,7 +206,7 @@ impl Caller {
 
     /// Sets the request, and the address of its client, which the audit log shows.
     pub fn with_request(self, extensions: &Extensions) -> Self {
-        let address = client_ip(extensions);
+        let address = RoutedContext::client_ip(extensions);
         Self { request: RoutedContext::find(extensions).cloned(), address, ..self }
     }
 
@@ -475,6 +477,7 @@ pub fn authorize_delivery(
     bucket: &Bucket,
     target: &ObjectPath,
     request: &Parts,
+    client: Option<IpAddr>,
     query: &Query,
 ) -> Result<(), ApiError> {
     if bucket.access == Access::Public {
@@ -486,7 +489,8 @@ pub fn authorize_delivery(
     {
         return check_link(app, target, &token);
     }
-    let caller = Caller::authenticate(app, PresentedCredentials::from_request(request), query)?;
+    let asking = PresentedCredentials { client, ..PresentedCredentials::from_request(request) };
+    let caller = Caller::authenticate(app, asking, query)?;
     let catalog = &app.catalog;
     // The URL already shows that the bucket exists, so the error for a key of another account can name the cause.
     if catalog.buckets().role(&caller.account.id, bucket).is_none() {

@@ -12,6 +12,7 @@ mod embed_policy;
 mod headers;
 mod representation;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -33,6 +34,7 @@ use self::representation::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
 use crate::object_body::{self, BodyPart};
 use crate::parameters::{ObjectPathParameters, TransformParameters};
+use crate::request_context::{RequestContext, RoutedContext};
 use crate::state::AppState;
 use crate::variants::VariantError;
 
@@ -40,6 +42,16 @@ use crate::variants::VariantError;
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 /// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;
+
+/// Request for a file of a bucket.
+struct FileRequest<'a> {
+    app: &'a AppState,
+    head: &'a Parts,
+    query: &'a Query,
+    bucket: &'a Arc<Bucket>,
+    /// Client address.
+    client: Option<IpAddr>,
+}
 
 /// Returns a file, compressed where the client accepts it, or an image variant of it.
 #[utoipa::path(
@@ -71,24 +83,23 @@ const LOOKUPS_MAX: usize = 16;
 )]
 pub async fn deliver(
     app: &AppState,
-    request: &Parts,
+    context: &RequestContext,
+    head: &Parts,
     target: ObjectPath,
-    bucket: Option<&Arc<Bucket>>,
 ) -> Result<Response, ApiError> {
-    embed_policy::reject_active_embeds(&request.headers)?;
-    let query = Query::from_uri(&request.uri);
-    let bucket = bucket.ok_or_else(ApiError::bucket_not_found)?;
-    let denied = authorize_delivery(app, bucket, &target, request, &query).err();
+    embed_policy::reject_active_embeds(&head.headers)?;
+    let (query, client) = (&Query::from_uri(&head.uri), context.client);
+    let bucket = context.bucket.as_ref().ok_or_else(ApiError::bucket_not_found)?;
+    let denied = authorize_delivery(app, bucket, &target, head, client, query).err();
     let Some(name) = target.object() else {
         return Err(denied.unwrap_or_else(ApiError::file_not_found));
     };
+    let request = FileRequest { app, head, query, bucket, client };
     let mut found = locate(app, bucket, &name, denied.as_ref())?;
     for _ in 0..LOOKUPS_MAX {
         let delivered = match &found {
-            Some(object) => {
-                deliver_object(app, request, &query, bucket, object).await.map(|it| it.0)
-            }
-            None => Box::pin(deliver_placeholder(app, request, &query, bucket)).await,
+            Some(object) => deliver_object(&request, object).await.map(|it| it.0),
+            None => Box::pin(deliver_placeholder(&request)).await,
         };
         match delivered {
             Err(Retry::Stale) => found = locate(app, bucket, &name, denied.as_ref())?,
@@ -103,15 +114,16 @@ pub async fn deliver(
 /// is the file itself, not a variant of an image.
 pub async fn deliver_shared(
     app: &AppState,
-    request: &Parts,
+    head: &Parts,
     bucket: &Arc<Bucket>,
     name: &ObjectName,
 ) -> Result<(Response, bool), ApiError> {
-    embed_policy::reject_active_embeds(&request.headers)?;
-    let query = Query::from_uri(&request.uri);
+    embed_policy::reject_active_embeds(&head.headers)?;
+    let (query, client) = (&Query::from_uri(&head.uri), RoutedContext::client_ip(&head.extensions));
+    let request = FileRequest { app, head, query, bucket, client };
     for _ in 0..LOOKUPS_MAX {
         let object = locate(app, bucket, name, None)?.ok_or_else(ApiError::file_not_found)?;
-        match deliver_object(app, request, &query, bucket, &object).await {
+        match deliver_object(&request, &object).await {
             Err(Retry::Stale) => {}
             Err(Retry::Error(error)) => return Err(error),
             Ok(delivered) => return Ok(delivered),
@@ -140,7 +152,6 @@ fn locate(
 
 /// Object that is delivered.
 struct Located<'o> {
-    bucket: &'o Arc<Bucket>,
     object: &'o Object,
     representation: Representation<'o>,
     /// Value of the parameter `download`.
@@ -178,27 +189,20 @@ impl From<VariantError> for Retry {
 
 /// Delivers an object. Returns also whether the body is the file itself.
 async fn deliver_object(
-    app: &AppState,
-    request: &Parts,
-    query: &Query,
-    bucket: &Arc<Bucket>,
+    request: &FileRequest<'_>,
     object: &Object,
 ) -> Result<(Response, bool), Retry> {
-    let download = query.string_allow_empty(&["download"])?;
-    let representation = Representation::select(app, request, query, bucket, object).await?;
-    let located = Located { bucket, object, representation, download };
-    let Decision { status, headers, parts } = decide(app, request, query, &located)?;
-    let body = open_body(app, request, &located.representation, parts).await?;
+    let download = request.query.string_allow_empty(&["download"])?;
+    let representation = Representation::select(request, object).await?;
+    let located = Located { object, representation, download };
+    let Decision { status, headers, parts } = decide(request, &located)?;
+    let body = open_body(request, &located.representation, parts).await?;
     Ok((response(status, headers, body), located.representation.is_original()))
 }
 
 /// Delivers a missing file: the bucket's placeholder with status 404, or else an error.
-async fn deliver_placeholder(
-    app: &AppState,
-    request: &Parts,
-    query: &Query,
-    bucket: &Bucket,
-) -> Result<Response, Retry> {
+async fn deliver_placeholder(request: &FileRequest<'_>) -> Result<Response, Retry> {
+    let FileRequest { app, bucket, .. } = request;
     let missing = ApiError::file_not_found;
     let name = bucket.placeholder_object().ok_or_else(missing)?;
     if name.bucket != bucket.name {
@@ -207,7 +211,7 @@ async fn deliver_placeholder(
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
     let object = app.store.get(&name)?.ok_or_else(missing)?;
-    let representation = Representation::select(app, request, query, bucket, &object).await?;
+    let representation = Representation::select(request, &object).await?;
     let validators = representation.validators(&object);
     let is_public = bucket.access == Access::Public;
     let mut headers = representation_headers(
@@ -227,7 +231,7 @@ async fn deliver_placeholder(
     }
     representation.describe_content(&mut headers);
     let parts = vec![BodyPart::Range(0..representation.bytes())];
-    let body = open_body(app, request, &representation, parts).await?;
+    let body = open_body(request, &representation, parts).await?;
     Ok(response(StatusCode::NOT_FOUND, headers, body))
 }
 
@@ -240,20 +244,19 @@ fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
 
 /// Opens what is sent of the content.
 async fn open_body(
-    app: &AppState,
-    request: &Parts,
+    request: &FileRequest<'_>,
     representation: &Representation<'_>,
     parts: Vec<BodyPart>,
 ) -> Result<Body, Retry> {
     // HEAD, and 304.
-    if request.method == Method::HEAD || parts.is_empty() {
+    if request.head.method == Method::HEAD || parts.is_empty() {
         return Ok(Body::empty());
     }
     match representation.content() {
-        RepresentationData::Stored(object) => match read(app, object, parts).await {
+        RepresentationData::Stored(object) => match read(request.app, object, parts).await {
             Err(engine::Error::Conflict(_)) => Err(Retry::Stale),
             Err(error @ engine::Error::Corrupt(_)) => Err(match representation.variant() {
-                Some(variant) => Box::pin(discard(app, variant, error)).await,
+                Some(variant) => Box::pin(discard(request.app, variant, error)).await,
                 None => error.into(),
             }),
             body => Ok(body?),

@@ -1,9 +1,10 @@
 //! What is known of a request before it is handled: read from its head once, in `dispatch`.
 //!
-//! Guarantees: the path of a request is parsed once; its handler gets the result. Non-goals: the client address, which
-//! the listener puts into the extensions (`client_ip`), and the caller, whom `admission` authenticates.
+//! Guarantees: path and client address of a request are determined once; its handler gets the result. Non-goals: the
+//! caller, whom `admission` authenticates.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -28,6 +29,8 @@ pub struct RequestContext {
     /// Monotonic time of the arrival, in microseconds.
     pub began_us: u64,
     pub operation: Operation,
+    /// Client address; `None` for a local client without one.
+    pub client: Option<IpAddr>,
     /// Bucket that the path names, if it exists.
     pub bucket: Option<Arc<Bucket>>,
     pub cors: CorsHeaders,
@@ -41,6 +44,7 @@ pub struct RoutedContext(Arc<Inner>);
 
 struct Inner {
     id: RequestId,
+    client: Option<IpAddr>,
     bucket: Option<Arc<Bucket>>,
     meter: RequestMeter,
     path: RoutedPath,
@@ -65,13 +69,18 @@ impl fmt::Debug for RoutedContext {
 impl RoutedContext {
     /// Creates the context of a request whose path names `path`.
     pub fn new(context: &RequestContext, meter: RequestMeter, path: RoutedPath) -> Self {
-        let (id, bucket) = (context.id, context.bucket.clone());
-        Self(Arc::new(Inner { id, bucket, meter, path }))
+        let RequestContext { id, client, bucket, .. } = context;
+        Self(Arc::new(Inner { id: *id, client: *client, bucket: bucket.clone(), meter, path }))
     }
 
     /// Returns the context of a request; `None` for deliveries.
     pub fn find(extensions: &Extensions) -> Option<&Self> {
         extensions.get()
+    }
+
+    /// Returns the client address; `None` for deliveries, and for a local client without one.
+    pub fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
+        Self::find(extensions)?.0.client
     }
 
     /// Counts a request for a bucket that its path does not name.

@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
-use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
+use service::request_context::RoutedContext;
 use service::state::AppState;
 use usage::task::blocking;
 
@@ -44,7 +44,9 @@ pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Respons
     if presented.is_some_and(|presented| token.matches(presented)) {
         return answer(app).await;
     }
-    if let Some(address) = client_ip(&head.extensions).filter(|_| presented.is_some()) {
+    if let Some(address) =
+        RoutedContext::client_ip(&head.extensions).filter(|_| presented.is_some())
+    {
         app.rate_limiter.take_failure(address)?;
     }
     Err(ApiError::wrong_metrics_token())

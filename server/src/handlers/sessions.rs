@@ -15,7 +15,6 @@ use catalog::{
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::request::Parts;
-use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, SESSION_ENDED};
 use protocol::json_body::JsonBody;
 use protocol::time_format::iso_time;
@@ -23,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use service::auth::{Caller, PresentedCredentials, anonymous_actor};
 use service::parameters::IdParameter;
 use service::replies::Success;
-use service::request_context::Path;
+use service::request_context::{Path, RoutedContext};
 use service::state::AppState;
 use utoipa::ToSchema;
 
@@ -343,7 +342,7 @@ pub(super) async fn hash_new_password(
 /// Returns the client data that a session records.
 pub(super) fn client_info(head: &Parts) -> ClientInfo {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
-    ClientInfo::new(client_ip(&head.extensions), &String::from_utf8_lossy(agent))
+    ClientInfo::new(RoutedContext::client_ip(&head.extensions), &String::from_utf8_lossy(agent))
 }
 
 /// Returns the response that starts a new session, with its cookies.
@@ -378,7 +377,8 @@ async fn check_password(
     presented: Option<Password>,
 ) -> Result<(), ApiError> {
     let limiter = &app.rate_limiter;
-    let tried = limiter.charge_login_attempt(client_ip(&head.extensions), name, device)?;
+    let tried =
+        limiter.charge_login_attempt(RoutedContext::client_ip(&head.extensions), name, device)?;
     match app.passwords.check(hash, presented).await {
         Ok(false) => {
             record_failed_sign_in(app, head, name).await;

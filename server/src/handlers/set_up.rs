@@ -11,7 +11,6 @@ use catalog::{
     NewSetup, SetupResult, new_bucket_name,
 };
 use http::request::Parts;
-use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::time_format::iso_time;
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use service::auth::{Caller, anonymous_actor};
 use service::parameters::IdParameter;
 use service::replies::Success;
-use service::request_context::Path;
+use service::request_context::{Path, RoutedContext};
 use service::set_up_link::LinkState;
 use service::state::AppState;
 use utoipa::ToSchema;
@@ -299,7 +298,7 @@ fn check_link(app: &AppState, head: &Parts, token: &str) -> Result<(), ApiError>
         LinkState::Valid => Ok(()),
         LinkState::Expired => Err(ApiError::link_expired("restart the server to get a new one")),
         LinkState::Unknown => {
-            if let Some(address) = client_ip(&head.extensions) {
+            if let Some(address) = RoutedContext::client_ip(&head.extensions) {
                 app.rate_limiter.take_failure(address)?;
             }
             Err(ApiError::link_not_found())

@@ -24,7 +24,6 @@ use engine::{Object, ObjectKey, ObjectName};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
-use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::file_name::sanitize;
 use protocol::object_path::PathInBucket;
@@ -365,7 +364,8 @@ async fn unlock_of(
     if let Some(password) = &link.password {
         let limiter = &app.rate_limiter;
         let name = format!("link {}", link.id);
-        let attempt = limiter.charge_login_attempt(client_ip(&head.extensions), &name, None);
+        let attempt =
+            limiter.charge_login_attempt(RoutedContext::client_ip(&head.extensions), &name, None);
         let attempt = attempt.map_err(|refused| {
             record(app, &link, LinkEvent::TooManyAttempts, head);
             Notice::TooManyAttempts(refused.retry_after_seconds())
@@ -414,7 +414,7 @@ fn found_link(app: &AppState, secret: &str, head: &Parts) -> Result<Arc<SharedLi
     let secret = LinkSecret::parse(secret);
     let found = secret.and_then(|secret| app.catalog.shared_links().with_secret(&secret));
     if found.is_none()
-        && let Some(address) = client_ip(&head.extensions)
+        && let Some(address) = RoutedContext::client_ip(&head.extensions)
     {
         app.rate_limiter.take_failure(address).map_err(ApiError::from)?;
     }

@@ -2,7 +2,7 @@
 //!
 //! Non-goals: which connection is evicted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ pub(crate) struct Idleness {
     origin: Instant,
     /// Milliseconds since `origin`, or [`BUSY`].
     since_ms: AtomicU64,
+    is_evicted: AtomicBool,
     evicted: Notify,
 }
 
@@ -21,7 +22,8 @@ const BUSY: u64 = u64::MAX;
 
 impl Idleness {
     pub(crate) fn new(origin: Instant) -> Self {
-        let this = Self { origin, since_ms: AtomicU64::new(BUSY), evicted: Notify::new() };
+        let (since_ms, is_evicted) = (AtomicU64::new(BUSY), AtomicBool::new(false));
+        let this = Self { origin, since_ms, is_evicted, evicted: Notify::new() };
         this.begin(Instant::now());
         this
     }
@@ -46,7 +48,13 @@ impl Idleness {
     pub(crate) fn evict(&self) {
         // No longer a candidate for eviction.
         self.end();
+        self.is_evicted.store(true, Ordering::Release);
         self.evicted.notify_one();
+    }
+
+    /// Returns whether the connection is to be closed.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Acquire)
     }
 
     /// Waits until the connection is to be closed.

@@ -8,15 +8,13 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::request::Parts;
 use protocol::conditional::{IfRange, PreconditionResult, evaluate_preconditions};
 use protocol::error::ApiError;
-use protocol::query::Query;
 use protocol::range::{ByteRange, MultipartRanges, content_range, parse_range};
 use protocol::response_headers::{Disposition, not_modified_headers, object_headers};
 
-use super::Located;
 use super::headers::{representation_headers, visibility};
+use super::{FileRequest, Located};
 use crate::finish_response::REQUEST_ID;
 use crate::object_body::BodyPart;
 use crate::state::AppState;
@@ -35,12 +33,11 @@ pub(super) struct Decision {
 ///
 /// `precondition_failed` and `range_not_satisfiable`.
 pub(super) fn decide(
-    app: &AppState,
-    request: &Parts,
-    query: &Query,
+    request: &FileRequest<'_>,
     located: &Located<'_>,
 ) -> Result<Decision, ApiError> {
-    let Located { bucket, object, representation, download } = located;
+    let FileRequest { app, head, query, bucket, .. } = request;
+    let Located { object, representation, download } = located;
     // Without a query the file itself is served, or its compressed form.
     let cache_key = if query.is_empty() { representation.lsn() } else { None };
     let cached = cache_key.and_then(|lsn| app.header_cache.get(lsn, bucket));
@@ -54,15 +51,14 @@ pub(super) fn decide(
         representation_headers(bucket, visibility, representation, &validators, disposition, make)
     };
     let total = representation.bytes();
-    let range = match evaluate_preconditions(&request.method, &request.headers, Some(&*validators))
-    {
+    let range = match evaluate_preconditions(&head.method, &head.headers, Some(&*validators)) {
         PreconditionResult::PreconditionFailed => return Err(ApiError::precondition_failed()),
         PreconditionResult::NotModified => {
             let headers = headers_by(not_modified_headers);
             return Ok(Decision { status: StatusCode::NOT_MODIFIED, headers, parts: Vec::new() });
         }
         PreconditionResult::Proceed { range: IfRange::Matches } => {
-            parse_range(&request.headers, total)
+            parse_range(&head.headers, total)
         }
         PreconditionResult::Proceed { range: IfRange::Mismatch } => ByteRange::Whole,
     };

@@ -12,20 +12,16 @@ use catalog::object_attributes::{StoredAttributes, last_modified_ms};
 use compression::Coding;
 use engine::Object;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::request::Parts;
 use images::{Format, LimitKind, OutputFormat, TransformOptions};
-use listener::trusted_proxies::client_ip;
 use protocol::conditional::Validators;
 use protocol::content_type::{ActiveContent, active_content, essence, is_compressible};
 use protocol::error::ApiError;
 use protocol::file_name::split_extension;
 use protocol::preferences::preferred_coding;
-use protocol::query::Query;
 use protocol::stored_headers::StoredHeaders;
 
-use super::Retry;
+use super::{FileRequest, Retry};
 use crate::limits::{COMPRESSED_BYTES_MAX, COMPRESSED_BYTES_MIN};
-use crate::state::AppState;
 use crate::transform_params::transform_params;
 use crate::variants::{CompressedFile, RenderTask, RenderedVariant, VariantLookup, VariantSource};
 
@@ -61,21 +57,19 @@ const IMAGE_TRANSFORM: HeaderName = HeaderName::from_static("x-image-transform")
 impl<'a> Representation<'a> {
     /// Selects the representation of a file that the caller may read.
     pub(super) async fn select(
-        app: &AppState,
-        request: &Parts,
-        query: &Query,
-        bucket: &Bucket,
+        request: &FileRequest<'_>,
         object: &'a Object,
     ) -> Result<Self, Retry> {
+        let FileRequest { app, head, query, bucket, .. } = request;
         let as_stored = || Self::as_stored(object);
         if query.is_empty() || !may_be_raster_image(object.content_type()) {
             app.deliveries.record();
             return match may_be_compressed(bucket, object) {
-                true => Box::pin(Self::select_coding(app, request, bucket, object)).await,
+                true => Box::pin(Self::select_coding(request, object)).await,
                 false => Ok(as_stored()),
             };
         }
-        let wish = transform_params(query, &request.headers)?;
+        let wish = transform_params(query, &head.headers)?;
         if wish.is_identity() {
             app.deliveries.record();
             return Ok(as_stored());
@@ -86,7 +80,7 @@ impl<'a> Representation<'a> {
             let file_name = format!("{stem}.{}", format.extension()).into();
             Self { content, file_name, skipped: None, negotiated }
         };
-        Ok(match Box::pin(lookup_or_render(app, request, bucket, object, &wish)).await? {
+        Ok(match Box::pin(lookup_or_render(request, object, &wish)).await? {
             VariantSource::Original => Self { negotiated, ..as_stored() },
             VariantSource::OverLimit(bound) => {
                 Self { skipped: Some(bound), negotiated, ..as_stored() }
@@ -121,27 +115,21 @@ impl<'a> Representation<'a> {
 
     /// Selects the content coding of a file that may be compressed: the one that the client prefers, if it is there in
     /// time.
-    async fn select_coding(
-        app: &AppState,
-        request: &Parts,
-        bucket: &Bucket,
-        object: &'a Object,
-    ) -> Result<Self, Retry> {
+    async fn select_coding(request: &FileRequest<'_>, object: &'a Object) -> Result<Self, Retry> {
+        let FileRequest { app, head, bucket, client, .. } = request;
         let stored = Self::as_stored(object);
         if is_fixed(bucket, &StoredAttributes::of(object).headers) {
             return Ok(stored);
         }
         let stored = Self { negotiated: Some("accept-encoding"), ..stored };
-        let preferred = match request.headers.contains_key(header::RANGE) {
+        let preferred = match head.headers.contains_key(header::RANGE) {
             true => None,
-            false => preferred_coding(&request.headers, &CODINGS),
+            false => preferred_coding(&head.headers, &CODINGS),
         };
         let coding = Coding::ALL.into_iter().find(|coding| Some(coding.name()) == preferred);
         let Some(coding) = coding else { return Ok(stored) };
-        let charge = |ms| {
-            let address = client_ip(&request.extensions);
-            app.rate_limiter.charge_image_cpu(address, &object.name().bucket, ms).is_ok()
-        };
+        let charge =
+            |ms| app.rate_limiter.charge_image_cpu(*client, &object.name().bucket, ms).is_ok();
         Ok(match app.variants.compressed(object, coding, charge).await? {
             Some(file) => {
                 Self { content: RepresentationSource::Compressed(object, file, coding), ..stored }
@@ -272,37 +260,31 @@ fn is_fixed(bucket: &Bucket, stored: &StoredHeaders) -> bool {
 
 /// Looks up the variant for the transform options, and renders it if it is missing and permitted.
 async fn lookup_or_render(
-    app: &AppState,
-    request: &Parts,
-    bucket: &Bucket,
+    request: &FileRequest<'_>,
     object: &Object,
     wish: &TransformOptions,
 ) -> Result<VariantSource, Retry> {
+    let FileRequest { app, bucket, .. } = request;
     match app.variants.lookup(object, wish).await? {
         VariantLookup::Found(source) => {
             app.deliveries.record();
             Ok(source)
         }
         VariantLookup::Miss(missing) => {
-            pay(app, request, object, &missing)?;
+            pay(request, object, &missing)?;
             Ok(app.variants.render(missing, &bucket.traffic).await?)
         }
     }
 }
 
 /// Charges the cost of rendering to the image processing limits, unless another request already renders it.
-fn pay(
-    app: &AppState,
-    request: &Parts,
-    object: &Object,
-    missing: &RenderTask,
-) -> Result<(), ApiError> {
+fn pay(request: &FileRequest<'_>, object: &Object, missing: &RenderTask) -> Result<(), ApiError> {
+    let FileRequest { app, client, .. } = request;
     if app.variants.is_rendering(missing) {
         return Ok(());
     }
-    let address = client_ip(&request.extensions);
     let bucket = &object.name().bucket;
-    let taken = app.rate_limiter.charge_image_cpu(address, bucket, missing.cost_ms());
+    let taken = app.rate_limiter.charge_image_cpu(*client, bucket, missing.cost_ms());
     taken.map_err(ApiError::from)
 }
 

@@ -9,9 +9,9 @@ use catalog::{LinkEvent, SharedLink};
 use http::StatusCode;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::query::Query;
+use service::request_context::RoutedContext;
 use service::state::AppState;
 use service::transform_params::transform_params;
 use usage::task::blocking;
@@ -24,7 +24,11 @@ pub(super) const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose"
 
 /// Records an event for the audit log.
 pub(super) fn record(app: &AppState, link: &Arc<SharedLink>, event: LinkEvent, head: &Parts) {
-    app.catalog.shared_links().record_event(link, event, client_ip(&head.extensions));
+    app.catalog.shared_links().record_event(
+        link,
+        event,
+        RoutedContext::client_ip(&head.extensions),
+    );
 }
 
 /// Counts a download, or refuses it.
