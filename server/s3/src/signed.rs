@@ -121,7 +121,7 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
 
 /// Returns a field of an `Authorization` value.
 fn field_of<'v>(value: &'v HeaderValue, name: &str) -> Option<&'v str> {
-    let parts = value.to_str().ok()?.split([',', ' ']);
+    let parts = value.to_str().ok()?.split(',').flat_map(|part| part.split(' '));
     parts.filter_map(|part| part.trim().strip_prefix(name)).next()
 }
 
