@@ -202,7 +202,7 @@ impl Bench {
 
     fn map(&self, place: usize, bytes: u64) -> Sample {
         let object_bytes = self.places[place].object_bytes;
-        let map = self.map.bytes();
+        let map = self.map.slice(0..usize::MAX);
         self.repeat(place, bytes, |object, start, out| {
             let at = (object as u64 * object_bytes + start) as usize;
             out[..bytes as usize].copy_from_slice(&map[at..at + bytes as usize]);
@@ -212,7 +212,7 @@ impl Bench {
 
     fn map_sequential(&self, place: usize) -> Sample {
         let bytes = self.places[place].object_bytes * self.places[place].bodies.len() as u64;
-        let map = self.map.bytes();
+        let map = self.map.slice(0..usize::MAX);
         timed(map[..bytes as usize].chunks(1 << 20), |piece, out| {
             out[..piece.len()].copy_from_slice(piece);
             std::hint::black_box(out);

@@ -144,7 +144,8 @@ pub trait DiskFile: Send + Sync {
         let _ = range;
     }
 
-    /// Truncates or extends the file; the extension reads as zeros. Never called on a file that may be mapped.
+    /// Truncates or extends the file; the extension reads as zeros. Never truncates bytes of which a mapping may have
+    /// slices.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
     /// Extends the file to `bytes` with reserved space, which reads as zeros. `StorageFull` if there is not enough
@@ -178,8 +179,7 @@ pub trait DiskFile: Send + Sync {
         false
     }
 
-    /// Maps the whole file at its current length. Only for files whose bytes no longer change. `Unsupported` if it
-    /// can only be read.
+    /// Maps the whole file at its current length. `Unsupported` if it can only be read, in this way.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;
 }
 
@@ -190,13 +190,19 @@ pub enum Access {
     Random,
     /// Sequential access from front to back.
     Sequential,
+    /// Random access to a file that is still written; otherwise no byte of it changes from now on.
+    Growing,
 }
 
 /// Memory-mapped file.
 pub trait Mapping: Send + Sync {
-    /// Returns the mapped bytes; slices of them keep the mapping alive. Access only ranges that are resident or were
-    /// populated: other accesses wait for the disk, and an I/O error raises a signal.
-    fn bytes(&self) -> Bytes;
+    /// Returns the number of mapped bytes.
+    fn bytes_len(&self) -> usize;
+
+    /// Returns mapped bytes, which keep the mapping alive, and must not change while they exist. A range beyond the end
+    /// is truncated. Access only ranges that are resident or were populated: other accesses wait for the disk, and an
+    /// I/O error raises a signal.
+    fn slice(&self, range: Range<usize>) -> Bytes;
 
     /// Returns a weak reference that can be upgraded while the mapping or a slice of it is alive.
     fn liveness_handle(&self) -> Weak<dyn Send + Sync>;

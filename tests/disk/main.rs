@@ -345,7 +345,8 @@ fn mmap_shows_the_whole_file(disk: &dyn Disk) {
     file.write_at(0, &[&bytes]).unwrap();
     for access in [Access::Random, Access::Sequential] {
         let map = file.map(access).unwrap();
-        assert_eq!(map.bytes(), bytes);
+        assert_eq!(map.bytes_len(), bytes.len());
+        assert_eq!(map.slice(0..usize::MAX), bytes);
         assert!(map.is_resident(0..bytes.len()), "just written");
     }
 }
@@ -354,7 +355,7 @@ fn mmap_slices_outlive_map_and_file(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[5; 100_000]]).unwrap();
     let map = file.map(Access::Random).unwrap();
-    let slice = map.bytes().slice(70_000..70_010);
+    let slice = map.slice(70_000..70_010);
     drop(map);
     drop(file);
     disk.remove("file").unwrap();
@@ -363,7 +364,7 @@ fn mmap_slices_outlive_map_and_file(disk: &dyn Disk) {
 
 fn empty_file_has_an_empty_mmap(disk: &dyn Disk) {
     let map = disk.create("file").unwrap().map(Access::Random).unwrap();
-    assert!(map.bytes().is_empty());
+    assert!(map.slice(0..10).is_empty());
     assert!(map.is_resident(0..0));
     map.populate(0..0).unwrap();
     map.populate(0..10).unwrap();
@@ -448,6 +449,26 @@ fn data_folder_is_created_only_when_requested() {
     assert_eq!(RealDisk::open_existing(&root).unwrap().list("").unwrap(), ["file"]);
     assert_eq!(RealDisk::open(&root).unwrap().root(), root);
     assert_eq!(kind(RealDisk::open(&root.join("file"))), ErrorKind::NotADirectory);
+}
+
+/// A map of the simulated disk is a copy.
+#[test]
+fn growing_file_is_mapped_on_the_real_disk_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = RealDisk::open(folder.path()).unwrap().create("file").unwrap();
+    file.allocate(100_000).unwrap();
+    file.write_at(0, &[&[1; 5_000]]).unwrap();
+    let map = file.map(Access::Growing).unwrap();
+    assert_eq!(map.bytes_len(), 100_000);
+    let first = map.slice(0..5_000);
+    file.write_at(5_000, &[&[2; 5_000]]).unwrap();
+    let second = map.slice(5_000..10_000);
+    file.set_len(10_000).unwrap();
+    drop(map);
+    assert!(first == [1; 5_000][..] && second == [2; 5_000][..]);
+
+    let simulated = SimDisk::new().create("file").unwrap().map(Access::Growing);
+    assert_eq!(simulated.map(drop).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[test]

@@ -175,3 +175,35 @@ fn file_changed_externally_is_verified_again() {
         bytes[1 << 20..(1 << 20) + 9]
     );
 }
+
+/// A real file is mapped while it grows. Slices of it are taken before and between later groups, and read after the file
+/// was sealed, which truncates it.
+#[test]
+fn slices_of_growing_segment_survive_appends_and_sealing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || OpenOptions::new(Create::IfMissing);
+    let (store, _) = Store::open_folder(folder.path(), options()).unwrap();
+    let key = |number: u64| name(&format!("{number}"));
+    let size = |number: u64| 20_000 + number as usize * 9_973;
+    let mut slices = Vec::new();
+    for number in 0..20 {
+        put(&store, &key(number), &body(number, size(number))).unwrap();
+        // Of all objects so far, so that blocks are verified again after the file has grown.
+        for earlier in 0..=number {
+            let opened = open_body(&store, &format!("{earlier}"));
+            slices.push((earlier, opened.read(0..opened.bytes()).unwrap()));
+            let mut resident = opened.read_if_resident(0..10).unwrap();
+            assert_eq!(resident.take().expect("it was just read"), body(earlier, 10));
+        }
+    }
+    roll_over(&store).unwrap();
+    store.close().unwrap();
+    for (number, slice) in slices {
+        assert!(slice == body(number, size(number)), "{number}");
+    }
+    drop(store);
+    let (store, _) = Store::open_folder(folder.path(), options()).unwrap();
+    for number in 0..20 {
+        assert!(read(&store, &key(number)).unwrap().unwrap() == body(number, size(number)));
+    }
+}

@@ -1,9 +1,10 @@
-//! Memory maps of immutable files; contains `unsafe` code.
+//! Memory maps of files; contains `unsafe` code.
 //!
-//! The caller of [`map_immutable`] must ensure that the file neither shrinks nor changes while any slice of the map
-//! exists. Segments satisfy this: sealed segments never change while mapped, no segment shrinks, retiring one
-//! unlinks it, and recovery truncates a file before it is first mapped. Another process that truncates files in the
-//! data folder violates it; the folder is private to its owner.
+//! The caller of [`map_file`] must ensure that bytes do not change, and that the file does not shrink below them, while a
+//! slice of them exists: of any bytes where the access is not [`Access::Growing`]. Segments satisfy this: sealed segments
+//! never change while mapped; of a growing one only durable groups are sliced, and sealing truncates it after them;
+//! retiring a segment unlinks it; and recovery truncates a file before it is first mapped. Another process that truncates
+//! files in the data folder violates it; the folder is private to its owner.
 //!
 //! Guarantees: with the contract satisfied, no call here is unsafe; [`Mapping::populate`] reports an I/O error as an
 //! error, while a plain memory access would raise a signal.
@@ -17,10 +18,11 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::slice;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::io::Errno;
 
 use super::{Access, Mapping};
@@ -30,46 +32,57 @@ const TOUCH_BYTES: usize = 64 * 1_024;
 /// Number of pages per residency query to the kernel.
 const RESIDENCY_QUERY_PAGES: usize = 256;
 
-/// Maps a whole file read-only; the caller ensures that it neither shrinks nor changes from now on.
-///
-/// An empty file has an empty map.
-pub(super) fn map_immutable<F: AsFd>(file: Arc<F>, access: Access) -> io::Result<FileMap<F>> {
-    // SAFETY: the caller ensures that the file is not truncated (an access beyond its end would raise a signal) and
-    // that its bytes, which are handed out as `&[u8]`, do not change while the map exists.
-    let map = unsafe { Mmap::map(file.as_fd().as_raw_fd())? };
-    if !map.is_empty() {
+/// Maps a whole file read-only. An empty file has an empty map.
+pub(super) fn map_file<F: AsFd>(file: Arc<F>, access: Access) -> io::Result<FileMap<F>> {
+    let map = Arc::new(MmapOptions::new().map_raw_read_only(file.as_fd().as_raw_fd())?);
+    if map.len() > 0 {
         map.advise(match access {
-            Access::Random => Advice::Random,
+            Access::Random | Access::Growing => Advice::Random,
             Access::Sequential => Advice::Sequential,
         })?;
     }
-    let map = Arc::new(map);
-    Ok(FileMap { bytes: Bytes::from_owner(Owner(Arc::clone(&map))), map, file })
+    let whole = MappedRange { map: Arc::clone(&map), range: 0..map.len() };
+    let whole = (access != Access::Growing).then(|| Bytes::from_owner(whole));
+    Ok(FileMap { map, whole, file })
 }
 
 /// Read-only map of a file.
 pub(super) struct FileMap<F> {
-    map: Arc<Mmap>,
-    bytes: Bytes,
+    map: Arc<MmapRaw>,
+    /// All bytes, of which slices are cheaper; `None` for a growing file, where some of them still change.
+    whole: Option<Bytes>,
     file: Arc<F>,
 }
 
-/// Owner that keeps the map alive for its slices.
-struct Owner(Arc<Mmap>);
+/// Range of a map, which it keeps alive.
+struct MappedRange {
+    map: Arc<MmapRaw>,
+    range: Range<usize>,
+}
 
-impl AsRef<[u8]> for Owner {
+impl AsRef<[u8]> for MappedRange {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        // SAFETY: the range is inside the map. The caller of `map_file` ensures that its bytes do not change, and that the
+        // file is not truncated before its end, where an access would raise a signal.
+        unsafe { slice::from_raw_parts(self.map.as_ptr().add(self.range.start), self.range.len()) }
     }
 }
 
 impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
-    fn bytes(&self) -> Bytes {
-        self.bytes.clone()
+    fn bytes_len(&self) -> usize {
+        self.map.len()
+    }
+
+    fn slice(&self, range: Range<usize>) -> Bytes {
+        let range = self.clamp(range);
+        match &self.whole {
+            Some(bytes) => bytes.slice(range),
+            None => Bytes::from_owner(MappedRange { map: Arc::clone(&self.map), range }),
+        }
     }
 
     fn liveness_handle(&self) -> Weak<dyn Send + Sync> {
-        let map: Weak<Mmap> = Arc::downgrade(&self.map);
+        let map: Weak<MmapRaw> = Arc::downgrade(&self.map);
         map
     }
 
@@ -148,7 +161,7 @@ mod tests {
         let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 200_000).unwrap();
         let file = Arc::new(file);
-        let map = map_immutable(Arc::clone(&file), Access::Random).unwrap();
+        let map = map_file(Arc::clone(&file), Access::Random).unwrap();
         map.touch(0..200_000).unwrap();
         map.touch(199_999..200_000).unwrap();
         map.populate(100_000..200_000).unwrap();

@@ -314,7 +314,7 @@ impl DiskFile for RealFile {
     }
 
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {
-        Ok(Box::new(mmap::map_immutable(Arc::clone(&self.file), access)?))
+        Ok(Box::new(mmap::map_file(Arc::clone(&self.file), access)?))
     }
 }
 

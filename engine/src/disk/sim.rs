@@ -382,8 +382,11 @@ impl DiskFile for SimFile {
         self.state()?.sync_data(self.file, &self.path)
     }
 
-    /// Copies the current bytes.
-    fn map(&self, _: Access) -> io::Result<Box<dyn Mapping>> {
+    /// Copies the current bytes, so that a growing file cannot be mapped.
+    fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {
+        if access == Access::Growing {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let copy = Arc::new(self.state()?.whole(self.file, &self.path)?);
         let bytes = Bytes::from_owner(Copied(Arc::clone(&copy)));
         let (disk, path) = (self.disk.clone(), self.path.clone());
@@ -419,8 +422,13 @@ impl SimMapping {
 }
 
 impl Mapping for SimMapping {
-    fn bytes(&self) -> Bytes {
-        self.bytes.clone()
+    fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn slice(&self, range: Range<usize>) -> Bytes {
+        let end = range.end.min(self.bytes.len());
+        self.bytes.slice(range.start.min(end)..end)
     }
 
     fn liveness_handle(&self) -> Weak<dyn Send + Sync> {

@@ -1,4 +1,4 @@
-//! Open segment: verified reads, by `pread` while it grows or is only in the remote store, otherwise memory-mapped.
+//! Open segment: verified reads of a memory map, or of the file where it cannot be mapped.
 //!
 //! Guarantees: no byte is returned unverified ([`OpenSegment::block_read`] verifies what [`OpenSegment::read`]
 //! returned); a block is verified once per opening of the segment; no page that is not resident is accessed unless
@@ -6,6 +6,7 @@
 //! for a short time, but only used for bytes that are passed on unread.
 //! Non-goals: keys, records.
 
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -63,12 +64,28 @@ pub(crate) struct BigContent {
 }
 
 enum Backing {
-    Mapped {
-        mapping: Box<dyn Mapping>,
-        bytes: Bytes,
-    },
-    /// Read from the file: a growing segment, one that could not be sealed, or one in the remote store.
+    Mapped(Box<dyn Mapping>),
+    /// Read from the file: one that cannot be mapped, such as one in the remote store.
     Unmapped,
+}
+
+impl Backing {
+    /// Maps a file, if it can be mapped.
+    fn map(file: &dyn DiskFile, access: Access) -> io::Result<Self> {
+        match file.map(access) {
+            Ok(mapping) => Ok(Self::Mapped(mapping)),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Self::Unmapped),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the length of the file when it was opened.
+    fn file_bytes(&self, file: &dyn DiskFile) -> io::Result<usize> {
+        match self {
+            Self::Mapped(mapping) => Ok(mapping.bytes_len()),
+            Self::Unmapped => Ok(usize::try_from(file.bytes_len()?).unwrap_or(0)),
+        }
+    }
 }
 
 impl OpenSegment {
@@ -81,22 +98,13 @@ impl OpenSegment {
         verification: Verification,
     ) -> Self {
         let path = header.segment.path(class);
+        let backing = Backing::map(file.as_ref(), Access::Growing).unwrap_or(Backing::Unmapped);
         // If the length is unknown, every read verifies.
-        let file_bytes = file.bytes_len().unwrap_or(0);
-        let verified = AtomicBitSet::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
-        let resident = ResidencyCache::new(0, clock);
+        let file_bytes = backing.file_bytes(file.as_ref()).unwrap_or(0);
+        let verified = AtomicBitSet::for_bytes(file_bytes);
+        let resident = ResidencyCache::new(file_bytes, clock);
         let changes = AtomicU64::new(file.changes().unwrap_or(0));
-        Self {
-            header,
-            path,
-            file,
-            changes,
-            backing: Backing::Unmapped,
-            verification,
-            verified,
-            resident,
-            big: None,
-        }
+        Self { header, path, file, changes, backing, verification, verified, resident, big: None }
     }
 
     /// Maps a sealed segment, if its file can be mapped, and verifies its header and, for a big one, trailer and block
@@ -112,7 +120,7 @@ impl OpenSegment {
         let path = id.path(class);
         let damaged = |offset, reason| Error::corrupt(path.clone(), offset, reason);
         let file = disk.open(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => damaged(0, Malformed::Missing),
+            io::ErrorKind::NotFound => damaged(0, Malformed::Missing),
             _ => Error::io(format!("opening {path}"), source),
         })?;
         let access = match class {
@@ -120,15 +128,8 @@ impl OpenSegment {
             SegmentClass::Big => Access::Sequential,
         };
         let io = |source| Error::io(format!("mapping {path}"), source);
-        let backing = match file.map(access) {
-            Ok(mapping) => Backing::Mapped { bytes: mapping.bytes(), mapping },
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Backing::Unmapped,
-            Err(error) => return Err(io(error)),
-        };
-        let file_bytes = match &backing {
-            Backing::Mapped { bytes, .. } => bytes.len(),
-            Backing::Unmapped => usize::try_from(file.bytes_len().map_err(io)?).unwrap_or(0),
-        };
+        let backing = Backing::map(file.as_ref(), access).map_err(io)?;
+        let file_bytes = backing.file_bytes(file.as_ref()).map_err(io)?;
         let mut segment = Self {
             header: read_header(file.as_ref(), &path, id, class, store)?,
             verification,
@@ -151,7 +152,7 @@ impl OpenSegment {
     /// mapped.
     pub(crate) fn liveness_handle(&self) -> Option<Weak<dyn Send + Sync>> {
         match &self.backing {
-            Backing::Mapped { mapping, .. } => Some(mapping.liveness_handle()),
+            Backing::Mapped(mapping) => Some(mapping.liveness_handle()),
             Backing::Unmapped => None,
         }
     }
@@ -179,8 +180,8 @@ impl OpenSegment {
     /// Reads a range of the file without verification; `None` if the call may not block but would have to.
     pub(crate) fn read(&self, range: Range<u64>, mode: ReadMode) -> Result<Option<Bytes>> {
         match &self.backing {
-            Backing::Mapped { mapping, bytes } => {
-                let range = self.in_file(&range, bytes.len())?;
+            Backing::Mapped(mapping) => {
+                let range = self.in_file(&range, mapping.bytes_len())?;
                 if !mapping.is_resident(range.clone()) {
                     if mode == ReadMode::NonBlocking {
                         return Ok(None);
@@ -190,7 +191,7 @@ impl OpenSegment {
                         .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
                 }
                 self.resident.note(&range);
-                Ok(Some(bytes.slice(range)))
+                Ok(Some(mapping.slice(range)))
             }
             Backing::Unmapped => {
                 let length = usize::try_from(range.end.saturating_sub(range.start))
@@ -207,7 +208,7 @@ impl OpenSegment {
                 match read {
                     Ok(true) => Ok(Some(buffer.into())),
                     Ok(false) => Ok(None),
-                    Err(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    Err(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
                         Err(Error::corrupt(self.path.clone(), range.start, Malformed::Short))
                     }
                     Err(source) => Err(Error::io(format!("reading {}", self.path), source)),
@@ -225,10 +226,10 @@ impl OpenSegment {
         range: Range<u64>,
         mode: ReadMode,
     ) -> Result<Option<Bytes>> {
-        if let Backing::Mapped { bytes, .. } = &self.backing {
-            let range = self.in_file(&range, bytes.len())?;
+        if let Backing::Mapped(mapping) = &self.backing {
+            let range = self.in_file(&range, mapping.bytes_len())?;
             if self.resident.is_recent(&range) {
-                return Ok(Some(bytes.slice(range)));
+                return Ok(Some(mapping.slice(range)));
             }
         }
         self.read(range, mode)
@@ -339,7 +340,7 @@ pub(crate) fn read_header(
     let damaged = |reason| Error::corrupt(path, 0, reason);
     let mut page = [0; SEGMENT_HEADER_BYTES];
     file.read_at(0, &mut page).map_err(|source| match source.kind() {
-        std::io::ErrorKind::UnexpectedEof => damaged(Malformed::Short),
+        io::ErrorKind::UnexpectedEof => damaged(Malformed::Short),
         _ => Error::io(format!("reading {path}"), source),
     })?;
     let header = SegmentHeader::decode_page(&page).map_err(damaged)?;

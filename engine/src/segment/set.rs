@@ -36,7 +36,7 @@ pub(crate) struct SegmentSet {
     in_flight: Mutex<BTreeSet<SegmentId>>,
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
-    /// Maps, and files of growing segments, that may still be in use by a reader.
+    /// Maps, and files of segments without one, that may still be in use by a reader.
     readers: Mutex<BTreeMap<SegmentId, Vec<Reader>>>,
     /// Locked for reading while a segment is mapped, for writing while none may be mapped.
     mapping: RwLock<()>,
@@ -362,7 +362,7 @@ impl SegmentSet {
         Ok(())
     }
 
-    /// Registers a growing log segment, which is read from the file until [`SegmentSet::sealed`].
+    /// Registers a growing log segment, which is read by this file until [`SegmentSet::sealed`].
     pub(crate) fn register_unsealed(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
         let open = Arc::new(OpenSegment::unsealed(
             header,
@@ -372,8 +372,7 @@ impl SegmentSet {
             self.verification,
         ));
         // A reader continues to use the file after the segment was sealed.
-        let reader: Weak<OpenSegment> = Arc::downgrade(&open);
-        locked(&self.readers).entry(open.id()).or_default().push(reader);
+        locked(&self.readers).entry(open.id()).or_default().push(reader_of(&open));
         self.growing.write().unwrap_or_else(PoisonError::into_inner).insert(open.id(), open);
     }
 
@@ -432,8 +431,7 @@ impl SegmentSet {
                 let of_this = readers.entry(id).or_default();
                 of_this.retain(|it| it.strong_count() > 0);
                 let open = Arc::new(open);
-                let in_use: Weak<OpenSegment> = Arc::downgrade(&open);
-                of_this.push(open.liveness_handle().unwrap_or(in_use));
+                of_this.push(reader_of(&open));
                 Ok(open)
             })
             .map(Some)
@@ -531,8 +529,13 @@ impl SegmentSet {
     }
 }
 
-/// Weak reference that can be upgraded while a map, or a file of a growing segment, is in use.
+/// Weak reference that can be upgraded while the map of a segment, or the file of one without a map, is in use.
 type Reader = Weak<dyn Send + Sync>;
+
+fn reader_of(open: &Arc<OpenSegment>) -> Reader {
+    let in_use: Weak<OpenSegment> = Arc::downgrade(open);
+    open.liveness_handle().unwrap_or(in_use)
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
