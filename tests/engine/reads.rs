@@ -176,8 +176,8 @@ fn file_changed_externally_is_verified_again() {
     );
 }
 
-/// A real file is mapped while it grows. Slices of it are taken before and between later groups, and read after the file
-/// was sealed, which truncates it.
+/// A real file is mapped while it grows. Slices of it are taken before and between later groups, and read after the
+/// file was sealed, which truncates it.
 #[test]
 fn slices_of_growing_segment_survive_appends_and_sealing() {
     let folder = tempfile::tempdir().unwrap();

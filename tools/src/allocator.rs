@@ -20,12 +20,12 @@ static ALLOCATOR: Allocator = Allocator;
 /// Alignment of every block in bytes: a free block contains a pointer.
 const BLOCK_ALIGN: usize = align_of::<*const u8>();
 
-/// Mimalloc, by its plain functions where the alignment of every block suffices. The crate `mimalloc` always calls those
-/// for an alignment, which search more, and allocate more than the size unless it is a power of two.
+/// Mimalloc, by its plain functions where the alignment of every block suffices. The crate `mimalloc` always calls
+/// those for an alignment, which take a longer path, and mostly allocate more than the size.
 struct Allocator;
 
-// SAFETY: each function passes its arguments on to mimalloc, whose memory may be freed and reallocated by either kind of
-// its functions. Plain functions are only called for an alignment that all blocks have.
+// SAFETY: each function passes its arguments on to mimalloc, whose memory may be freed and reallocated by either kind
+// of its functions. Plain functions are only called for an alignment that all blocks have.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match layout.align() <= BLOCK_ALIGN {

@@ -1,9 +1,9 @@
 //! Memory maps of files; contains `unsafe` code.
 //!
-//! The caller of [`map_file`] must ensure that bytes do not change, and that the file does not shrink below them, while a
-//! slice of them exists: of any bytes where the access is not [`Access::Growing`]. Segments satisfy this: sealed segments
+//! The caller of [`map_file`] must ensure that bytes do not change, and that the file does not shrink below them, while
+//! a slice of them exists: no bytes at all unless the access is [`Access::Growing`]. Segments satisfy this: sealed ones
 //! never change while mapped; of a growing one only durable groups are sliced, and sealing truncates it after them;
-//! retiring a segment unlinks it; and recovery truncates a file before it is first mapped. Another process that truncates
+//! retiring one unlinks it; and recovery truncates a file before it is first mapped. Another process that truncates
 //! files in the data folder violates it; the folder is private to its owner.
 //!
 //! Guarantees: with the contract satisfied, no call here is unsafe; [`Mapping::populate`] reports an I/O error as an
@@ -62,8 +62,8 @@ struct MappedRange {
 
 impl AsRef<[u8]> for MappedRange {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the range is inside the map. The caller of `map_file` ensures that its bytes do not change, and that the
-        // file is not truncated before its end, where an access would raise a signal.
+        // SAFETY: the range is inside the map. The caller of `map_file` ensures that its bytes do not change, and that
+        // the file is not truncated before its end, where an access would raise a signal.
         unsafe { slice::from_raw_parts(self.map.as_ptr().add(self.range.start), self.range.len()) }
     }
 }

@@ -14,8 +14,8 @@
 //! `axum::serve` waits without a limit for the head of a request; this loop does not. Guarantees: silent, half-sent and
 //! trickling connections end within their time-outs; there are never more connections than allowed; a request with no
 //! `Host`, with two, or with one that contradicts its target never reaches the service; input that is not HTTP is
-//! answered in JSON as well; every request body has the [`peer::Peer`] of its connection; the response to a GET or HEAD is
-//! dropped when its client disconnects, but not when the client only shuts down its sending side. Non-goals: the
+//! answered in JSON as well; every request body has the [`peer::Peer`] of its connection; the response to a GET or HEAD
+//! is dropped when its client disconnects, but not when the client only shuts down its sending side. Non-goals: the
 //! service.
 
 pub mod accept;

@@ -99,7 +99,7 @@ pub(crate) fn normalize_authority<B>(request: &mut Request<B>) -> Result<(), Api
     Ok(())
 }
 
-/// Checks the host like [`check_host`]. `last` is the last valid `Host` of the connection: mostly a request has the same,
+/// Checks the host like [`check_host`]. `last` is the last valid `Host` of the connection: most requests have the same,
 /// which needs no parsing.
 pub(crate) fn check_host_again<B>(
     request: &Request<B>,
