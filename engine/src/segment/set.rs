@@ -386,9 +386,10 @@ impl SegmentSet {
         std::mem::take(&mut locked(&self.unsealed))
     }
 
-    /// Marks this log segment as sealed, so that it is memory-mapped from now on.
+    /// Marks this log segment as sealed, so that its whole file is mapped from now on.
     pub(crate) fn sealed(&self, id: SegmentId) {
-        self.growing.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        // Dropped, which unmaps it, after the lock is released.
+        let _open = self.growing.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     /// Opens a segment for reading; `None` if it is not open and `mode` forbids waiting for the disk.
