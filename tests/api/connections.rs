@@ -172,6 +172,11 @@ async fn request_must_have_exactly_one_host() {
         "GET http://a:81/photos/a.txt HTTP/1.1\r\nHost: a",
     ] {
         let head = format!("{head}\r\nConnection: close\r\n\r\n");
+        // Also after a valid request of the connection with the same host.
+        let mut wire = server.send(GET).await;
+        assert_eq!(wire.read_response().await.status, 200);
+        wire.write(&head).await;
+        assert_eq!(wire.read_response().await.status, 400, "{head:?}");
         check_rejected(&server, head, 400, "bad_request").await;
     }
     for head in [
