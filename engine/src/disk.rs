@@ -144,8 +144,8 @@ pub trait DiskFile: Send + Sync {
         let _ = range;
     }
 
-    /// Truncates or extends the file; the extension reads as zeros. Never truncates bytes of which a mapping may have
-    /// slices.
+    /// Truncates or extends the file; the extension reads as zeros. Never removes bytes that a slice of a mapping may
+    /// contain.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
     /// Extends the file to `bytes` with reserved space, which reads as zeros. `StorageFull` if there is not enough
@@ -179,7 +179,7 @@ pub trait DiskFile: Send + Sync {
         false
     }
 
-    /// Maps the whole file at its current length. `Unsupported` if it can only be read, in this way.
+    /// Maps the whole file at its current length. `Unsupported` if it cannot be mapped for this access.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;
 }
 
@@ -190,7 +190,8 @@ pub enum Access {
     Random,
     /// Sequential access from front to back.
     Sequential,
-    /// Random access to a file that is still written; otherwise no byte of it changes from now on.
+    /// Random access to a file that is still being written. A file that is mapped for any other access no longer
+    /// changes.
     Growing,
 }
 
@@ -199,9 +200,9 @@ pub trait Mapping: Send + Sync {
     /// Returns the number of mapped bytes.
     fn bytes_len(&self) -> usize;
 
-    /// Returns mapped bytes, which keep the mapping alive, and must not change while they exist. A range beyond the end
-    /// is truncated. Access only ranges that are resident or were populated: other accesses wait for the disk, and an
-    /// I/O error raises a signal.
+    /// Returns a slice of the mapped bytes, which keeps the mapping alive; its bytes must not change while it exists. A
+    /// range that extends beyond the end is truncated. Access only ranges that are resident or were populated: other
+    /// accesses wait for the disk, and an I/O error raises a signal.
     fn slice(&self, range: Range<usize>) -> Bytes;
 
     /// Returns a weak reference that can be upgraded while the mapping or a slice of it is alive.

@@ -192,8 +192,8 @@ fn slices_of_growing_segment_survive_appends_and_sealing() {
         for earlier in 0..=number {
             let opened = open_body(&store, &format!("{earlier}"));
             slices.push((earlier, opened.read(0..opened.bytes()).unwrap()));
-            let mut resident = opened.read_if_resident(0..10).unwrap();
-            assert_eq!(resident.take().expect("it was just read"), body(earlier, 10));
+            let resident = opened.read_if_resident(0..10).unwrap();
+            assert_eq!(resident.expect("it was just read"), body(earlier, 10));
         }
     }
     roll_over(&store).unwrap();

@@ -1,10 +1,11 @@
 //! Memory maps of files; contains `unsafe` code.
 //!
-//! The caller of [`map_file`] must ensure that bytes do not change, and that the file does not shrink below them, while
-//! a slice of them exists: no bytes at all unless the access is [`Access::Growing`]. Segments satisfy this: sealed ones
-//! never change while mapped; of a growing one only durable groups are sliced, and sealing truncates it after them;
-//! retiring one unlinks it; and recovery truncates a file before it is first mapped. Another process that truncates
-//! files in the data folder violates it; the folder is private to its owner.
+//! The caller of [`map_file`] must ensure that the bytes of a slice do not change, and that the file is not truncated
+//! before their end, while the slice exists; unless the access is [`Access::Growing`], this applies to the whole file
+//! while it is mapped. Segments satisfy this: sealed ones never change while mapped; only durable groups of a growing
+//! one are sliced, and sealing truncates it after them; retiring one unlinks it; and recovery truncates a file before
+//! it is first mapped. Another process that truncates files in the data folder violates it; the folder is private to
+//! its owner.
 //!
 //! Guarantees: with the contract satisfied, no call here is unsafe; [`Mapping::populate`] reports an I/O error as an
 //! error, while a plain memory access would raise a signal.

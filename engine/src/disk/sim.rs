@@ -414,10 +414,14 @@ impl AsRef<[u8]> for Copied {
 }
 
 impl SimMapping {
-    fn pages(&self, range: &Range<usize>) -> Range<u64> {
+    fn clamp(&self, range: &Range<usize>) -> Range<usize> {
         let end = range.end.min(self.bytes.len());
-        let start = range.start.min(end);
-        pages(start as u64, (end - start) as u64)
+        range.start.min(end)..end
+    }
+
+    fn pages(&self, range: &Range<usize>) -> Range<u64> {
+        let range = self.clamp(range);
+        pages(range.start as u64, range.len() as u64)
     }
 }
 
@@ -427,8 +431,7 @@ impl Mapping for SimMapping {
     }
 
     fn slice(&self, range: Range<usize>) -> Bytes {
-        let end = range.end.min(self.bytes.len());
-        self.bytes.slice(range.start.min(end)..end)
+        self.bytes.slice(self.clamp(&range))
     }
 
     fn liveness_handle(&self) -> Weak<dyn Send + Sync> {

@@ -65,7 +65,7 @@ pub(crate) struct BigContent {
 
 enum Backing {
     Mapped(Box<dyn Mapping>),
-    /// Read from the file: one that cannot be mapped, such as one in the remote store.
+    /// Read from the file, because it cannot be mapped; files in the remote store cannot.
     Unmapped,
 }
 
@@ -98,6 +98,7 @@ impl OpenSegment {
         verification: Verification,
     ) -> Self {
         let path = header.segment.path(class);
+        // If mapping fails, the file is read.
         let backing = Backing::map(file.as_ref(), Access::Growing).unwrap_or(Backing::Unmapped);
         // If the length is unknown, every read verifies.
         let file_bytes = backing.file_bytes(file.as_ref()).unwrap_or(0);

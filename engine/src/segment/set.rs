@@ -362,7 +362,7 @@ impl SegmentSet {
         Ok(())
     }
 
-    /// Registers a growing log segment, which is read by this file until [`SegmentSet::sealed`].
+    /// Registers a growing log segment, which is read through this file handle until [`SegmentSet::sealed`].
     pub(crate) fn register_unsealed(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
         let open = Arc::new(OpenSegment::unsealed(
             header,
@@ -533,6 +533,7 @@ impl SegmentSet {
 /// Weak reference that can be upgraded while the map of a segment, or the file of one without a map, is in use.
 type Reader = Weak<dyn Send + Sync>;
 
+/// Returns the weak reference of an open segment.
 fn reader_of(open: &Arc<OpenSegment>) -> Reader {
     let in_use: Weak<OpenSegment> = Arc::downgrade(open);
     open.liveness_handle().unwrap_or(in_use)

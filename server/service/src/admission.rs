@@ -18,7 +18,6 @@ use protocol::query::Query;
 use crate::auth::{Caller, PresentedCredentials};
 use crate::own_pages::RequestOrigin;
 use crate::rate_limit::{RateClass, RateLimitGrant};
-use crate::request_context::RoutedContext;
 use crate::state::AppState;
 
 /// What a route demands of a request.
@@ -54,7 +53,7 @@ impl Access {
 pub async fn admit<F: Future<Output = Response>>(
     app: AppState,
     access: Access,
-    mut request: Request<Body>,
+    request: Request<Body>,
     handler: impl FnOnce(AppState, Request<Body>) -> F,
 ) -> Response {
     if access.is_same_origin()
@@ -63,17 +62,12 @@ pub async fn admit<F: Future<Output = Response>>(
         return refusal.into_response();
     }
     let Some(class) = access.rate_class() else { return handler(app, request).await };
-    let query = Query::from_uri(request.uri());
-    let asking = PresentedCredentials {
-        method: request.method(),
-        uri: request.uri(),
-        headers: request.headers(),
-        extensions: request.extensions(),
-        client: RoutedContext::client_ip(request.extensions()),
-    };
-    match authenticate(&app, class, asking, &query) {
+    let (mut head, body) = request.into_parts();
+    let query = Query::from_uri(&head.uri);
+    match authenticate(&app, class, PresentedCredentials::from_request(&head), &query) {
         Ok((caller, taken)) => {
-            request.extensions_mut().insert(caller);
+            head.extensions.insert(caller);
+            let request = Request::from_parts(head, body);
             with_rate_limit_headers(&taken, handler(app, request).await)
         }
         Err(refusal) => refusal.into_response(),

@@ -45,7 +45,7 @@ async fn render_finishes_for_remaining_waiters() {
     let (leaving, mut staying) = (server.send(quick).await, server.send(quick).await);
     until_in_work(&world, 1).await;
     drop(leaving);
-    // Renders have idle priority: those of tests beside this one delay it.
+    // Renders have idle priority, so renders of concurrent tests can delay this one for long.
     until_in_work(&world, 0).await;
     let answer = staying.read_response().await;
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "image/webp"));
